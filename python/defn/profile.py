@@ -56,13 +56,19 @@ class Step:
 class _Row(NamedTuple):
     ops: list[str]
     lines: list[str]
-    parent: int | None
     runs: int
     seconds: float
     bytes: int
     flops: int
-    is_wide: bool
     is_control: bool
+
+
+class _Total(NamedTuple):
+    row: int
+    depth: int
+    bytes: int
+    flops: int
+    is_wide: bool
 
 
 class Profile:
@@ -77,6 +83,7 @@ class Profile:
     def __init__(
         self,
         rows: list[tuple[Any, ...]],
+        totals: list[tuple[int, int, int, int, bool]],
         spans: list[tuple[int, float, float]],
         seconds: float,
         left_out: int,
@@ -84,6 +91,7 @@ class Profile:
         result: Any,
     ) -> None:
         self._rows = [_Row(*row) for row in rows]
+        self._totals = [_Total(*total) for total in totals]
         self._spans = spans
         self._left_out = left_out
         self._threads = threads
@@ -98,36 +106,16 @@ class Profile:
     @functools.cached_property
     def steps(self) -> list[Step]:
         """The steps in order; a loop or branch comes before the steps inside it."""
-        count = len(self._rows)
-        children: list[list[int]] = [[] for _ in range(count)]
-        for at, row in enumerate(self._rows):
-            if row.parent is not None:
-                children[row.parent].append(at)
-        # A step has a higher index than the loop or branch around it.
-        flops, moved, wide = [0] * count, [0] * count, [False] * count
-        for at in reversed(range(count)):
-            row = self._rows[at]
-            inside = children[at]
-            if row.is_control and inside:
-                flops[at] = sum(flops[child] for child in inside)
-                moved[at] = sum(moved[child] for child in inside)
-                wide[at] = any(wide[child] for child in inside)
-            else:
-                flops[at], moved[at] = row.flops * row.runs, row.bytes * row.runs
-                wide[at] = row.is_wide
         steps: list[Step] = []
-        below = [(at, 0) for at in reversed(range(count)) if self._rows[at].parent is None]
-        while below:
-            at, depth = below.pop()
-            row = self._rows[at]
-            peak = self.machine.wide_flops if wide[at] else self.machine.flops
-            least = max(moved[at] / self.machine.bandwidth, flops[at] / peak)
+        for total in self._totals:
+            row = self._rows[total.row]
+            peak = self.machine.wide_flops if total.is_wide else self.machine.flops
+            least = max(total.bytes / self.machine.bandwidth, total.flops / peak)
             share = least / row.seconds if row.seconds > 0 else 0.0
-            name = " ".join(row.ops)
+            name, lines, depth = " ".join(row.ops), row.lines, total.depth
             steps.append(
-                Step(name, row.lines, depth, row.runs, row.seconds, moved[at], flops[at], share)
+                Step(name, lines, depth, row.runs, row.seconds, total.bytes, total.flops, share)
             )
-            below += [(child, depth + 1) for child in reversed(children[at])]
         return steps
 
     def __repr__(self) -> str:

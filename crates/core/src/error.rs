@@ -133,6 +133,19 @@ impl Error {
     }
 }
 
+impl Error {
+    /// An error of the caller's own, whose message stays as it is: for functions that run inside a program, such as hooks.
+    ///
+    /// ```
+    /// let error = defn_core::Error::other("the sensor does not answer");
+    /// assert_eq!(error.to_string(), "the sensor does not answer");
+    /// ```
+    #[cold]
+    pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        ErrorKind::Host { error: error.into().into() }.into()
+    }
+}
+
 impl From<ErrorKind> for Error {
     #[cold]
     fn from(kind: ErrorKind) -> Error {

@@ -74,6 +74,61 @@ pub struct Record {
     pub threads: Option<usize>,
 }
 
+/// A step of a record, with the totals of all its runs, steps inside included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Total {
+    /// The step, by its index in the record.
+    pub step: usize,
+    /// The number of loops and branches around it.
+    pub depth: usize,
+    /// Bytes read and written.
+    pub bytes: u64,
+    /// Operations on elements.
+    pub flops: u64,
+    /// Whether some of it is computed on 64-bit elements.
+    pub is_wide: bool,
+}
+
+impl Record {
+    /// The steps with their totals; a loop or a branch comes before the steps inside it.
+    pub fn totals(&self) -> Vec<Total> {
+        let mut inside: Vec<Vec<usize>> = vec![Vec::new(); self.steps.len()];
+        let mut outer = Vec::new();
+        for (index, step) in self.steps.iter().enumerate() {
+            match step.parent {
+                Some(parent) => inside[parent].push(index),
+                None => outer.push(index),
+            }
+        }
+        let mut totals: Vec<Total> = Vec::with_capacity(self.steps.len());
+        for (step, Step { work, runs, .. }) in self.steps.iter().enumerate() {
+            let (bytes, flops) = (work.bytes.saturating_mul(*runs), work.flops.saturating_mul(*runs));
+            totals.push(Total { step, depth: 0, bytes, flops, is_wide: work.is_wide });
+        }
+        // A step has a higher index than the loop or branch around it.
+        for (index, step) in self.steps.iter().enumerate().rev() {
+            if step.work.is_control && !inside[index].is_empty() {
+                let own = inside[index].iter().map(|&at| totals[at]);
+                let add = |a: Total, b: Total| Total {
+                    bytes: a.bytes.saturating_add(b.bytes),
+                    flops: a.flops.saturating_add(b.flops),
+                    is_wide: a.is_wide || b.is_wide,
+                    ..a
+                };
+                let none = Total { step: index, depth: 0, bytes: 0, flops: 0, is_wide: false };
+                totals[index] = own.fold(none, add);
+            }
+        }
+        let mut ordered = Vec::with_capacity(totals.len());
+        let mut open: Vec<(usize, usize)> = outer.into_iter().rev().map(|index| (index, 0)).collect();
+        while let Some((index, depth)) = open.pop() {
+            ordered.push(Total { depth, ..totals[index] });
+            open.extend(inside[index].iter().rev().map(|&at| (at, depth + 1)));
+        }
+        ordered
+    }
+}
+
 /// Records the runs on a thread.
 #[derive(Debug)]
 pub struct Recorder {
@@ -331,6 +386,8 @@ mod tests {
         let found: Vec<_> = record.steps.iter().map(|step| (step.parent, step.runs)).collect();
         assert_eq!(found, [(None, 3), (Some(0), 6), (None, 1)]);
         assert_eq!((record.spans.len(), record.left_out), (10, 0));
+        let order: Vec<_> = record.totals().iter().map(|total| (total.step, total.depth)).collect();
+        assert_eq!(order, [(0, 0), (1, 1), (2, 0)]);
         assert!(record.steps[1].time <= record.steps[0].time);
         assert!(record.steps[0].time + record.steps[2].time <= record.total);
     }

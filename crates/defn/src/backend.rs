@@ -1,12 +1,76 @@
 //! The backend and the compiler that are used where none is named.
 
+use std::cell::{Cell, RefCell};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use defn_core::backend::{Backend, Compiler};
+use defn_core::backend::{Backend, Checks, Compiler};
 use defn_core::evaluator::Evaluator;
 use defn_core::{ErrorKind, Result};
 
 static DEFAULT: RwLock<Option<Arc<dyn Backend>>> = RwLock::new(None);
+
+thread_local! {
+    /// The default backend of this thread, where [`with_default_backend`] runs.
+    static HERE: RefCell<Option<Arc<dyn Backend>>> = const { RefCell::new(None) };
+    static CHECKS: Cell<Checks> = const { Cell::new(Checks { index: false, nan: false, inf: false }) };
+}
+
+/// Runs a function whose tensors are on another default backend, on this thread.
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let backend = defn::default_backend()?;
+/// let x = defn::with_default_backend(&backend, || Tensor::scalar(1.5))?;
+/// assert_eq!(x.core().backend().unwrap().device_name(), "cpu");
+/// # Ok::<(), defn::Error>(())
+/// ```
+pub fn with_default_backend<R>(backend: &Arc<dyn Backend>, body: impl FnOnce() -> R) -> R {
+    struct Before(Option<Arc<dyn Backend>>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            HERE.set(self.0.take());
+        }
+    }
+    let _before = Before(HERE.replace(Some(backend.clone())));
+    body()
+}
+
+/// Runs a function with checks at run time, in addition to those around it: in operations on tensors, and in compiled
+/// functions that it calls. They cost time.
+///
+/// ```
+/// use defn::prelude::*;
+/// use defn::{Checks, ErrorClass};
+///
+/// let x = tensor![-1.0]?;
+/// assert!(x.sqrt().is_ok());
+/// let checks = Checks { nan: true, ..Checks::default() };
+/// assert_eq!(defn::with_checks(checks, || x.sqrt()).unwrap_err().class(), ErrorClass::NonFinite);
+/// # Ok::<(), defn::Error>(())
+/// ```
+pub fn with_checks<R>(checks: Checks, body: impl FnOnce() -> R) -> R {
+    struct Before(Checks);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            CHECKS.set(self.0);
+        }
+    }
+    let before = self::checks();
+    let _before = Before(before);
+    CHECKS.set(union(before, checks));
+    body()
+}
+
+/// The checks of this thread.
+pub(crate) fn checks() -> Checks {
+    CHECKS.get()
+}
+
+/// The checks that one of two asks for.
+pub(crate) fn union(a: Checks, b: Checks) -> Checks {
+    Checks { index: a.index || b.index, nan: a.nan || b.nan, inf: a.inf || b.inf }
+}
 
 /// The backend of tensors that are not computed from other tensors: the CPU, unless [`set_default_backend`] was
 /// called.
@@ -24,6 +88,9 @@ static DEFAULT: RwLock<Option<Arc<dyn Backend>>> = RwLock::new(None);
 /// # Errors
 /// None was set, and the feature `cpu` is off (`Backend`).
 pub fn default_backend() -> Result<Arc<dyn Backend>> {
+    if let Some(backend) = HERE.with_borrow(Clone::clone) {
+        return Ok(backend);
+    }
     if let Some(backend) = &*DEFAULT.read().unwrap_or_else(PoisonError::into_inner) {
         return Ok(backend.clone());
     }

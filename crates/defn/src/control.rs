@@ -180,7 +180,7 @@ pub fn scan<A: Exprs, B: Exprs, O: Exprs>(init: A, over: &B, mut body: impl FnMu
     let outcome = tensors(&init).and_then(|state| {
         record(location, |ops| {
             let over_tensors = tensors(over)?;
-            let trips = common_length(&over_tensors)?;
+            let trips = common_length("scan", &over_tensors)?;
             let states = state.len();
             let outputs = output_types(&state, &over_tensors, |state, items| {
                 let (_, out) = body(refill(&init, Ok(state)), refill(over, Ok(items)));
@@ -244,8 +244,61 @@ pub fn scan<A: Exprs, B: Exprs, O: Exprs>(init: A, over: &B, mut body: impl FnMu
     (refill(&init, state), refill(&form, outputs))
 }
 
+/// The combinations of the items of a container up to each position of the first axes of its tensors, in logarithmic depth.
+///
+/// `combine(a, b)` combines two containers of slices element by element, where `a` comes before `b`. It must be
+/// associative, and keep shapes and dtypes. It is called about twice for each power of 2 up to the number of items.
+///
+/// - Shapes and dtypes: those of the container.
+/// - Gradient: through the function.
+///
+/// ```
+/// use defn::prelude::*;
+/// use defn::associative_scan;
+///
+/// // The states of x = a * x + b, from the maps of all steps.
+/// let states = jit(|maps: (Expr, Expr)| {
+///     associative_scan(maps, |(a, b), (c, d)| (&c * a, c * b + d)).1
+/// });
+/// let maps = (tensor![2.0, 3.0, 1.0]?, tensor![1.0, 0.0, 5.0]?);
+/// assert_eq!(states.call(maps)?.to_vec::<f32>()?, [1.0, 3.0, 8.0]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// Tensors of other lengths along the first axis, or without one (`Option`), and a function that returns other types or
+/// another structure than it took (`Container`). The error comes out of [`Jit::call`](crate::Jit::call).
+#[track_caller]
+pub fn associative_scan<A: Exprs>(over: A, mut combine: impl FnMut(A, A) -> A) -> A {
+    let (location, op) = (Location::caller(), "associative_scan");
+    let outcome = tensors(&over).and_then(|leaves| {
+        record(location, |ops| {
+            common_length(op, &leaves)?;
+            let axes = vec![0; leaves.len()];
+            let mut combine = |_: &mut Ops, before, after: Vec<core::Tensor>| {
+                let combined = combine(refill(&over, Ok(before)), refill(&over, Ok(after.clone())));
+                require_structure(op, "function's container of another structure", &over, &combined)?;
+                let combined = tensors(&combined)?;
+                if combined.len() != after.len() {
+                    let (what, got, expected) = ("function", combined.len(), after.len());
+                    return Err(ErrorKind::RegionResults { op, what, got, expected }.into());
+                }
+                for (index, (got, expected)) in combined.iter().zip(&after).enumerate() {
+                    if got.ty() != expected.ty() {
+                        let (got, expected) = (got.ty().clone(), expected.ty().clone());
+                        return Err(ErrorKind::CallResult { op, index, got, expected }.into());
+                    }
+                }
+                Ok(combined)
+            };
+            builder::associative_scan(ops, leaves, &axes, false, &mut combine)
+        })
+    });
+    refill(&over, outcome)
+}
+
 /// The length of all tensors along their first axes.
-fn common_length(over: &[core::Tensor]) -> Result<usize> {
+fn common_length(op: &'static str, over: &[core::Tensor]) -> Result<usize> {
     let lengths: Vec<Option<usize>> = over.iter().map(|x| x.ty().shape.sizes().first().copied()).collect();
     match lengths.first() {
         Some(&Some(length)) if lengths.iter().all(|other| *other == Some(length)) => Ok(length),
@@ -253,7 +306,7 @@ fn common_length(over: &[core::Tensor]) -> Result<usize> {
             let types: Vec<String> = over.iter().map(|tensor| tensor.ty().to_string()).collect();
             let given = if types.is_empty() { "without a tensor".to_owned() } else { types.join(", ") };
             let required = "a container of tensors of one length along their first axes".to_owned();
-            Err(ErrorKind::OptionValue { op: "scan", option: "over", given, required }.into())
+            Err(ErrorKind::OptionValue { op, option: "over", given, required }.into())
         }
     }
 }

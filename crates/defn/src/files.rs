@@ -143,7 +143,7 @@ fn write(path: &Path, tensors: &[(&str, &Tensor)]) -> Result<()> {
     fs::write(path, bytes).map_err(failed)
 }
 
-fn failed(error: std::io::Error) -> core::Error {
+pub(crate) fn failed(error: std::io::Error) -> core::Error {
     ErrorKind::Host { error: Arc::new(error) }.into()
 }
 

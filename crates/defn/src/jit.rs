@@ -3,17 +3,14 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use defn_core as core;
-use defn_core::backend::{Checks, Compiler, Executable, NoHooks};
-use defn_core::location::during;
-use defn_core::trace::Trace;
-use defn_core::vectorize::NamedAxes;
-use defn_core::{Location, Result, TensorType};
+use defn_core::backend::{Checks, Compiler};
+use defn_core::{Location, Result};
 
-use crate::tree::{flatten, map};
-use crate::{Expr, Tensor, Tree, backend};
+use crate::compile::{Key, Options, Program};
+use crate::hooks::Outcome;
+use crate::{Compiled, Expr, Tensor, Tree};
 
 /// A function of expressions as a function of tensors. It is traced and compiled at the first call with arguments of
 /// new types; other calls only run it.
@@ -41,7 +38,7 @@ pub fn jit<A, R, F>(fun: F) -> Jit<F, A, R>
 where
     F: Fn(A) -> R,
 {
-    Jit { fun, compiler: None, donate: Vec::new(), programs: Mutex::default(), types: PhantomData }
+    Jit { fun, options: Options::default(), programs: Mutex::default(), types: PhantomData }
 }
 
 /// A compiled function. [`jit`] returns it.
@@ -60,24 +57,13 @@ where
 #[must_use = "a function does nothing unless it is called"]
 pub struct Jit<F, A, R> {
     fun: F,
-    compiler: Option<Arc<dyn Compiler>>,
-    donate: Vec<usize>,
-    programs: Mutex<HashMap<Key, Arc<Program<R>>>>,
+    options: Options,
+    programs: Mutex<Programs<R>>,
     types: PhantomData<fn(A) -> R>,
 }
 
-/// What a program was compiled for: the types and vectorized axes of the arguments, and the lengths of vectors
-/// among them.
-type Key = (Vec<(TensorType, NamedAxes)>, Vec<usize>);
-
-struct Program<R> {
-    executable: Arc<dyn Executable>,
-    captures: Vec<core::Tensor>,
-    /// What the function returned, for its structure.
-    results: R,
-    /// The vectorized axes of the results.
-    lanes: Vec<NamedAxes>,
-}
+/// The programs by what they were compiled for, with their numbers.
+type Programs<R> = HashMap<Key, (usize, Arc<Program<R>>)>;
 
 impl<F, A, R> fmt::Debug for Jit<F, A, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -101,7 +87,7 @@ where
     /// # Ok::<(), defn::Error>(())
     /// ```
     pub fn with_compiler(self, compiler: Arc<dyn Compiler>) -> Self {
-        Jit { compiler: Some(compiler), programs: Mutex::default(), ..self }
+        self.with(|options| options.compiler = Some(compiler))
     }
 
     /// The same function, which reuses the memory of some tensors of the argument for its results. `positions` count
@@ -118,7 +104,48 @@ where
     /// # Ok::<(), defn::Error>(())
     /// ```
     pub fn donating(self, positions: &[usize]) -> Self {
-        Jit { donate: positions.to_vec(), programs: Mutex::default(), ..self }
+        self.with(|options| options.donate = positions.to_vec())
+    }
+
+    /// The same function, with checks at run time that the compiler would leave out. They cost time.
+    ///
+    /// ```
+    /// # use defn::prelude::*;
+    /// use defn::Checks;
+    ///
+    /// let take = jit(|(x, at): (Expr, Expr)| x.take(at, 0));
+    /// let (x, far) = (tensor![1, 2, 3]?, tensor![7]?);
+    /// assert_eq!(take.call((x.clone(), far.clone()))?.to_vec::<i32>()?, [3]);
+    /// let checked = take.with_checks(Checks { index: true, ..Checks::default() });
+    /// assert!(checked.call((x, far)).unwrap_err().to_string().starts_with("take: index 7 on axis 0"));
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    pub fn with_checks(self, checks: Checks) -> Self {
+        self.with(|options| options.checks = checks)
+    }
+
+    /// The same function, with a function for the hooks of a name ([`named_hook`](crate::named_hook)), which receives
+    /// the tensors of the value.
+    ///
+    /// ```
+    /// # use defn::prelude::*;
+    /// use std::sync::{Arc, Mutex};
+    ///
+    /// let log = Arc::new(Mutex::new(Vec::new()));
+    /// let kept = log.clone();
+    /// let step = jit(|x: Expr| defn::named_hook(x + 1, "next"))
+    ///     .with_hook("next", move |leaves| Ok(kept.lock().unwrap().push(leaves[0].item::<i32>()?)));
+    /// step.call(Tensor::scalar(1)?)?;
+    /// assert_eq!(*log.lock().unwrap(), [2]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    pub fn with_hook<O: Outcome>(
+        self,
+        name: &str,
+        fun: impl Fn(Vec<Tensor>) -> O + Send + Sync + 'static,
+    ) -> Self {
+        let fun = move |leaves: Vec<Tensor>| fun(leaves).into_result();
+        self.with(|options| _ = options.hooks.insert(name.into(), Arc::new(fun)))
     }
 
     /// The number of programs that were compiled, one for each combination of argument types.
@@ -133,7 +160,7 @@ where
     /// # Ok::<(), defn::Error>(())
     /// ```
     pub fn programs(&self) -> usize {
-        self.programs.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.lock().len()
     }
 
     /// Runs the function, and compiles it first if the types of the arguments are new. The memory of arguments that
@@ -153,59 +180,88 @@ where
     #[track_caller]
     pub fn call(&self, arguments: A::Of<Tensor>) -> Result<R::Of<Tensor>> {
         let location = Location::caller();
-        let (leaves, lengths) = flatten(&arguments);
-        let types =
-            leaves.iter().map(|leaf| (leaf.0.ty().clone(), leaf.0.vectorized_axes().into())).collect();
-        let key = (types, lengths);
-        let known = self.programs.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        let program = match known {
-            Some(program) => program,
-            None => {
-                let program = Arc::new(self.compile(&arguments, &leaves)?);
-                let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
-                programs.insert(key, program.clone());
-                program
-            }
-        };
+        let (key, leaves) = Key::of(&arguments, &self.options);
+        let program = self.program(&key, &arguments, &leaves)?;
         drop(arguments);
-        let mut inputs: Vec<core::Tensor> = leaves.into_iter().map(|leaf| leaf.0).collect();
-        inputs.extend(program.captures.iter().cloned());
-        let backend = match inputs.iter().find_map(core::Tensor::backend) {
-            Some(backend) => backend,
-            None => backend::default_backend()?,
-        };
-        let run = || program.executable.run(&backend, inputs, &NoHooks);
-        // Whoever uses a donated argument after is told which call took it.
-        let outputs = if self.donate.is_empty() { run()? } else { during(location, run)? };
-        let mut outputs = outputs.into_iter();
-        let mut lanes = program.lanes.iter();
-        Ok(map(&program.results, |_| {
-            let output = outputs.next().expect("a tensor for each result");
-            Tensor(output.with_vectorized(lanes.next().expect("axes for each result")))
-        }))
+        program.run(leaves, &self.options, location)
     }
 
-    fn compile(&self, arguments: &A::Of<Tensor>, leaves: &[Tensor]) -> Result<Program<R>> {
-        let models: Vec<core::Tensor> = leaves.iter().map(|leaf| leaf.0.clone()).collect();
-        let (tracing, parameters) = Trace::begin_like(&models);
-        drop(models);
-        let mut parameters = parameters.into_iter();
-        let inputs = map(arguments, |_| Expr(Ok(parameters.next().expect("a parameter for each leaf"))));
-        let results = (self.fun)(inputs);
-        let leaves: Result<Vec<core::Tensor>> = flatten(&results).0.into_iter().map(|leaf| leaf.0).collect();
-        let axes = |leaf: &core::Tensor| -> NamedAxes { leaf.vectorized_axes().into() };
-        let lanes = leaves.as_ref().map(|leaves| leaves.iter().map(axes).collect()).unwrap_or_default();
-        // An error may be in no result, and a result may be void by an error of another trace.
-        let closed = match leaves {
-            Ok(leaves) => tracing.finish("jit", &leaves)?,
-            Err(error) => return Err(tracing.finish("jit", &[]).err().unwrap_or(error)),
-        };
-        let compiler = match &self.compiler {
-            Some(compiler) => compiler.clone(),
-            None => backend::compiler(backend::DEFAULT_COMPILER)?,
-        };
-        let region = Arc::new(closed.region);
-        let executable = compiler.compile_donating(region, Checks::default(), &self.donate)?;
-        Ok(Program { executable, captures: closed.captures, results, lanes })
+    /// The function compiled for the types of some arguments, which may be templates ([`Tensor::template`]). Calls of
+    /// this function use the same program.
+    ///
+    /// ```
+    /// # use defn::prelude::*;
+    /// let norm = jit(|x: Expr| (&x * &x).sum(Axes::All, false).sqrt());
+    /// let compiled = norm.compile(Tensor::template(&[2], DType::F32)?)?;
+    /// assert_eq!(compiled.call(tensor![3.0, 4.0]?)?.item::<f32>()?, 5.0);
+    /// assert!(compiled.call(tensor![3.0, 4.0, 5.0]?).is_err());
+    /// assert_eq!(norm.programs(), 1);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The first error on expressions, with its line of the program; a function that the compiler refuses (`Compile`).
+    pub fn compile(&self, arguments: A::Of<Tensor>) -> Result<Compiled<A, R>> {
+        let (key, leaves) = Key::of(&arguments, &self.options);
+        let program = self.program(&key, &arguments, &leaves)?;
+        Ok(Compiled::new(key, program, self.options.clone()))
+    }
+
+    /// Whether a call with some arguments compiles, and why: in what they differ from the nearest of those that were
+    /// compiled before.
+    ///
+    /// ```
+    /// # use defn::prelude::*;
+    /// let double = jit(|x: Expr| &x + &x);
+    /// assert_eq!(double.explain(&tensor![1, 2]?), "compiles: nothing was compiled before");
+    /// double.call(tensor![1, 2]?)?;
+    /// assert_eq!(double.explain(&tensor![3, 4]?), "runs program 1 of 1");
+    /// let text = double.explain(&tensor![1.0, 2.0, 3.0]?);
+    /// assert_eq!(text, "compiles: the dtype and shape of tensor 0 changed from s32[2] to f32[3]");
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    pub fn explain(&self, arguments: &A::Of<Tensor>) -> String {
+        let (key, _) = Key::of(arguments, &self.options);
+        let programs = self.lock();
+        let count = programs.len();
+        match programs.get(&key) {
+            Some((number, _)) => format!("runs program {number} of {count}"),
+            None => {
+                let known = programs.iter().map(|(known, (number, _))| (known, *number));
+                format!("compiles: {}", why(known, &key))
+            }
+        }
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
+        change(&mut self.options);
+        Jit { programs: Mutex::default(), ..self }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Programs<R>> {
+        self.programs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The program for some arguments: a known one, or a new one.
+    fn program(&self, key: &Key, arguments: &A::Of<Tensor>, leaves: &[Tensor]) -> Result<Arc<Program<R>>> {
+        let known = self.lock().get(key).map(|(_, program)| program.clone());
+        if let Some(program) = known {
+            return Ok(program);
+        }
+        let program = Arc::new(Program::compile(&self.fun, arguments, leaves, key.checks, &self.options)?);
+        let mut programs = self.lock();
+        let number = programs.len() + 1;
+        // Another thread may have been faster: all keep one program.
+        let (_, program) = programs.entry(key.clone()).or_insert((number, program));
+        Ok(program.clone())
+    }
+}
+
+/// The differences from the nearest of the known keys; of equally near ones, the newest.
+fn why<'a>(known: impl Iterator<Item = (&'a Key, usize)>, new: &Key) -> String {
+    let differences = known.map(|(key, number)| (key.differences(new), number));
+    match differences.min_by_key(|(differences, number)| (differences.len(), std::cmp::Reverse(*number))) {
+        Some((differences, _)) => differences.join(", and "),
+        None => "nothing was compiled before".to_owned(),
     }
 }

@@ -38,6 +38,7 @@
 //!
 //! # Features
 //! - `cpu` (default): the CPU backend, which is then the default backend.
+//! - `futures`: [`Stream`] is a `futures::Stream`.
 //! - `pjrt`: the module `pjrt`, devices through PJRT plugins, and the compiler "pjrt".
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -48,12 +49,16 @@ mod tuples;
 mod at;
 mod backend;
 mod collective;
+mod compile;
+mod compiled;
 pub mod constants;
 mod control;
 mod expr;
 mod files;
 mod fixed;
 mod grad;
+pub mod graph;
+mod hooks;
 mod jit;
 pub mod linalg;
 mod nested;
@@ -61,9 +66,13 @@ mod ops;
 #[cfg(feature = "pjrt")]
 pub mod pjrt;
 mod print;
+mod profile;
 pub mod random;
+mod saved;
+mod stream;
 mod tensor;
 mod tree;
+mod vmap;
 
 /// Several devices: grids with named axes, and how tensors are split over them.
 ///
@@ -83,8 +92,9 @@ pub mod mesh {
 }
 
 pub use at::{Index, Part, Rows};
-pub use backend::{compiler, default_backend, set_default_backend};
-pub use control::{Exprs, cond, for_, scan, while_};
+pub use backend::{compiler, default_backend, set_default_backend, with_checks, with_default_backend};
+pub use compiled::Compiled;
+pub use control::{Exprs, associative_scan, cond, for_, scan, while_};
 /// The error of every function of this crate that returns a [`Result`].
 ///
 /// ```
@@ -120,6 +130,7 @@ pub use defn_core::ErrorKind;
 /// ```
 #[doc(inline)]
 pub use defn_core::Result;
+pub use defn_core::backend::{Checks, MemoryNeed};
 pub use defn_core::builder::{ConvOptions, FftLength, PerAxis, WindowOptions, WindowPadding};
 pub use defn_core::live::Group as LiveTensors;
 pub use defn_core::op::Direction;
@@ -159,10 +170,15 @@ pub use expr::{Expr, Operand};
 pub use files::{load, save};
 pub use fixed::Static;
 pub use grad::{Pullback, custom_grad, grad, hessian, jacobian, value_and_grad, value_and_grad_of, vjp};
+pub use hooks::{Outcome, block, hook, named_hook, runtime_call};
 pub use jit::{Jit, jit};
 pub use nested::Nested;
+pub use profile::{Profile, ProfileStep};
+pub use saved::Saved;
+pub use stream::{Stream, stream};
 pub use tensor::{Element, Tensor};
 pub use tree::{Leaf, Tree, Visit, each};
+pub use vmap::{vmap, vmap_at};
 
 /// The names that most programs use: `use defn::prelude::*;`.
 ///
@@ -175,8 +191,8 @@ pub use tree::{Leaf, Tree, Visit, each};
 /// ```
 pub mod prelude {
     pub use crate::{
-        Axes, DType, Expr, Tensor, Tree, cond, custom_grad, each, for_, grad, hessian, jacobian, jit, scan,
-        tensor, tree, value_and_grad, value_and_grad_of, vjp, while_,
+        Axes, DType, Expr, Tensor, Tree, cond, custom_grad, each, for_, grad, hessian, hook, jacobian, jit,
+        scan, tensor, tree, value_and_grad, value_and_grad_of, vjp, vmap, while_,
     };
 }
 

@@ -145,6 +145,25 @@ impl Tensor {
         Tensor::full(&[], number.dtype(), number)
     }
 
+    /// A template: the type of a tensor, without elements. [`Jit::compile`](crate::Jit::compile) takes it.
+    ///
+    /// ```
+    /// # use defn::{DType, Tensor};
+    /// let x = Tensor::template(&[2, 3], DType::F32)?;
+    /// assert_eq!(x.ty().to_string(), "f32[2][3]");
+    /// assert!(x.to_vec::<f32>().is_err());
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A shape that is too large (`Shape`).
+    #[track_caller]
+    pub fn template(sizes: &[usize], dtype: DType) -> Result<Tensor> {
+        let location = Location::caller();
+        let ty = TensorType::new(dtype, Shape::new(sizes)).map_err(|error| error.at(Some(location)))?;
+        Ok(Tensor(core::Tensor::template(ty)))
+    }
+
     /// The dtype and the shape.
     ///
     /// ```

@@ -1,12 +1,14 @@
-//! The containers of an associative scan, whose algorithm is in `python/defn/_associative.py`.
+//! Associative scans over containers, whose checks and messages are in `python/defn/_associative.py`.
 
-use defn_core::builder::Builder;
+use defn_core::Tensor;
+use defn_core::builder::{self, Builder, Ops};
 use pyo3::prelude::*;
 
 use crate::containers::Structure;
-use crate::control::{operands, same_structure, tensors};
+use crate::control::{FaultCarrier, controlled, operands, same_structure, tensors};
 use crate::convert;
 use crate::error::{Fallible, guard};
+use crate::jit::{result_tensor, wrap};
 use crate::ops;
 use crate::tensor::PyTensor;
 
@@ -42,7 +44,32 @@ fn scan_results(result: &Bound<'_, PyAny>, structure: &Bound<'_, Structure>) -> 
     })
 }
 
+/// Combines the leaves up to each position by a function of two lists of slices.
+#[pyfunction]
+fn scan_leaves(
+    leaves: Vec<PyRef<'_, PyTensor>>,
+    axes: Vec<usize>,
+    reverse: bool,
+    function: &Bound<'_, PyAny>,
+) -> Fallible<Vec<PyTensor>> {
+    controlled(|| {
+        let py = function.py();
+        let leaves: Vec<Tensor> = leaves.iter().map(|leaf| leaf.tensor().clone()).collect();
+        let bridge = FaultCarrier::default();
+        let mut combine = |_: &mut Ops, before: Vec<Tensor>, after: Vec<Tensor>| {
+            bridge.run_user_function(|| {
+                let (before, after) = (wrap(py, before.into_iter())?, wrap(py, after.into_iter())?);
+                let results = function.call1((before, after))?.try_iter()?;
+                results.map(|result| result_tensor(OP, &result?)).collect()
+            })
+        };
+        let result = builder::associative_scan(&mut ops::builder()?, leaves, &axes, reverse, &mut combine);
+        Ok(bridge.into_result(result)?.into_iter().map(PyTensor::new).collect())
+    })
+}
+
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scan_elements, module)?)?;
-    module.add_function(wrap_pyfunction!(scan_results, module)?)
+    module.add_function(wrap_pyfunction!(scan_results, module)?)?;
+    module.add_function(wrap_pyfunction!(scan_leaves, module)?)
 }

@@ -6,6 +6,7 @@
 //! - [`Graph`](crate::graph::Graph) adds nodes to a graph; its values are [`Value`]s.
 //! - [`Ops`] works on tensors. It adds to the open trace, or runs the op eagerly on the operands' backend.
 
+mod associative;
 mod block;
 mod collective;
 mod control;
@@ -28,6 +29,7 @@ mod window;
 
 use smallvec::SmallVec;
 
+pub use associative::{Combine, associative_scan};
 pub use block::{Tag, block};
 pub use collective::BuildCollective;
 pub use control::{BuildControl, Clause, Thunk, cond, custom_grad, merge_results};

@@ -13,6 +13,7 @@ pub(crate) mod control;
 mod elementwise;
 mod index;
 mod linalg;
+mod mapped;
 pub(crate) mod position;
 mod reduce;
 mod shape;
@@ -25,6 +26,7 @@ pub use axes::{
     AxisRequest, broadcast_vectorized, broadcast_vectors, check_names, devectorize, eye, fresh_name,
     reshape_vectors, revectorize, type_text, union, vectorize,
 };
+pub use mapped::{elements, enter, from_elements, leave};
 
 use crate::builder::{BuildControl, BuildShape, Builder, Ops};
 use crate::error::{ErrorKind, Result};

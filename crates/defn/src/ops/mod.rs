@@ -15,6 +15,7 @@ mod rows;
 /// Runs ops on concrete tensors, or records them where a trace is open.
 pub(crate) fn eager<R>(location: Location, run: impl FnOnce(&mut Ops) -> Result<R>) -> Result<R> {
     let mut ops = Ops::new(backend::default_backend()?, Source::At(location.clone()));
+    ops.checks = backend::checks();
     run(&mut ops).map_err(|error| error.at(Some(location)))
 }
 

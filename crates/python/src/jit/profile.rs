@@ -46,15 +46,18 @@ pub(super) fn profile<'py>(
                 (
                     work.ops.clone(),
                     lines,
-                    step.parent,
                     step.runs,
                     step.time.as_secs_f64(),
                     work.bytes,
                     work.flops,
-                    work.is_wide,
                     work.is_control,
                 )
             })
+            .collect();
+        let totals: Vec<_> = record
+            .totals()
+            .iter()
+            .map(|total| (total.step, total.depth, total.bytes, total.flops, total.is_wide))
             .collect();
         let spans = record.spans.iter();
         let spans: Vec<_> =
@@ -63,7 +66,7 @@ pub(super) fn profile<'py>(
             Some(threads) => threads,
             None => defn_cpu::threads()?,
         };
-        let arguments = (rows, spans, record.total.as_secs_f64(), record.left_out, threads, result);
+        let arguments = (rows, totals, spans, record.total.as_secs_f64(), record.left_out, threads, result);
         Ok(py.import("defn.profile")?.call_method1(intern!(py, "Profile"), arguments)?)
     })
 }

@@ -2,9 +2,9 @@
 
 use std::cell::Cell;
 
-use defn_core::builder::{BuildElementwise, BuildShape, Size};
+use defn_core::builder::{BuildElementwise, Size};
 use defn_core::vectorize::{self, AxisRequest, NamedAxes};
-use defn_core::{ErrorKind, Name, Shape, Tensor};
+use defn_core::{Name, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
@@ -174,13 +174,7 @@ fn vmap_enter<'py>(
 ) -> Fallible<Bound<'py, PyAny>> {
     let axis = guard(|| convert::axis("vmap", axis))?;
     let name = Name::from(name);
-    map_leaves("vmap", value, |ops, x| {
-        let at = x.ty().shape.resolve("vmap", &axis)?.index();
-        let order = std::iter::once(at).chain((0..x.ty().shape.rank()).filter(|&other| other != at));
-        let order: Vec<i64> = order.map(|axis| axis as i64).collect();
-        let moved = ops.transpose(&x, order.as_slice())?;
-        vectorize::vectorize(ops, &moved, &[(name.clone(), None)])
-    })
+    map_leaves("vmap", value, |ops, x| vectorize::enter(ops, &x, &axis, &name))
 }
 
 /// Turns the vectorized axis with a name into an axis at a position, for each leaf.
@@ -196,20 +190,8 @@ fn vmap_leave<'py>(
             convert::bad("vmap", "out_axes", axis, "an int, None, or a container of them")
         })?);
     };
-    map_leaves("vmap", value, |ops, x| {
-        let others: NamedAxes = x.vectorized_axes().iter().filter(|lane| &*lane.0 != name).cloned().collect();
-        let order: NamedAxes = others.iter().cloned().chain([(Name::from(name), size)]).collect();
-        let spread = vectorize::broadcast_vectorized(ops, "vmap", &x, &order)?;
-        let first = spread.flat().with_vectorized(&others);
-        let rank = first.ty().shape.rank() as i64;
-        if !(-rank..rank).contains(&axis) {
-            let shape = first.ty().shape.clone();
-            return Err(ErrorKind::AxisRange { op: "vmap", axis, shape }.into());
-        }
-        let mut order: Vec<i64> = (1..rank).collect();
-        order.insert(axis.rem_euclid(rank) as usize, 0);
-        ops.transpose(&first, order.as_slice())
-    })
+    let name = Name::from(name);
+    map_leaves("vmap", value, |ops, x| vectorize::leave(ops, &x, axis, &name, size))
 }
 
 /// The size of an axis of each leaf.
@@ -271,32 +253,17 @@ fn map_elements(
     controlled(|| {
         let x = convert::tensor("map", tensor)?;
         let dtype = dtype.map(crate::dtype::parse).transpose()?;
-        let inner = x.ty().shape.clone();
         let nested = Nested::enter();
         let name = vectorize::fresh_name(&format!("map {}", nested.depth), std::slice::from_ref(&x));
-        let lanes: NamedAxes = x.vectorized_axes().iter().cloned().chain([(name, inner.size())]).collect();
-        let lead = Shape::from_axes(lanes.iter().map(|&(_, size)| (size, None)));
-        let element = ops::with(|ops| Ok(ops.reshape_to(x.flat(), lead)?.with_vectorized(&lanes)))?;
+        let element = ops::with(|ops| vectorize::elements(ops, &x, &name))?;
         let given = fun.call1((Bound::new(fun.py(), PyTensor::new(element))?,))?;
         let result = result_tensor("map", &given)?;
-        if result.ty().shape.rank() != 0 {
-            let (what, got) = ("what the function gives", result.ty().clone());
-            return Err(ErrorKind::NotScalar { op: "map", what, got }.into());
-        }
         let mapped = ops::with(|ops| {
             let result = match dtype {
                 Some(dtype) => ops.as_type(&result, dtype)?,
                 None => result,
             };
-            // Vectorized axes that the function adds come after the axes of the tensor.
-            let own = lanes.len() - 1;
-            let others = result.vectorized_axes().iter().filter(|lane| !lanes.contains(lane)).cloned();
-            let before: NamedAxes = lanes[..own].iter().cloned().chain(others).collect();
-            let order: NamedAxes = before.iter().chain(&lanes[own..]).cloned().collect();
-            let spread = vectorize::broadcast_vectorized(ops, "map", &result, &order)?;
-            let lead = before.iter().map(|&(_, size)| (size, None));
-            let shape = Shape::from_axes(lead.chain(inner.entries()));
-            Ok(ops.reshape_to(spread.flat(), shape)?.with_vectorized(&before))
+            vectorize::from_elements(ops, &x, &name, &result)
         })?;
         Ok(PyTensor::new(mapped))
     })

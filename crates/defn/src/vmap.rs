@@ -1,0 +1,183 @@
+//! Functions of one element, applied to many at once.
+
+use std::cell::Cell;
+
+use defn_core as core;
+use defn_core::vectorize;
+use defn_core::{ErrorKind, Location, Name, Result};
+
+use crate::Expr;
+use crate::control::{Exprs, refill, tensors};
+use crate::expr::record;
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A call inside of others. Each level has an axis name of its own.
+struct Level;
+
+impl Level {
+    fn enter() -> Level {
+        DEPTH.set(DEPTH.get() + 1);
+        Level
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+/// A function of the parts of a container along the first axes of its tensors, applied to all parts at once. What the
+/// function captures is the same for all parts. Calls may be nested.
+///
+/// - Shapes: the function takes tensors without the first axis; its results get one.
+/// - Dtypes: any; unchanged.
+/// - Gradient: through the function.
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// // The distance of each point to one point.
+/// let distances = jit(|(points, to): (Expr, Expr)| {
+///     vmap(points, |point| (point - &to).pow(2).sum(Axes::All, false).sqrt())
+/// });
+/// let points = tensor![[3.0, 4.0], [0.0, 1.0]]?;
+/// assert_eq!(distances.call((points, tensor![0.0, 0.0]?))?.to_vec::<f32>()?, [5.0, 1.0]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// A scalar (`Axis`), and axes of different sizes (`Option`). The error comes out of [`Jit::call`](crate::Jit::call).
+#[track_caller]
+pub fn vmap<A: Exprs, R: Exprs>(over: A, fun: impl FnOnce(A) -> R) -> R {
+    map_over(Location::caller(), over, None, 0, fun)
+}
+
+/// As [`vmap`], along other axes: `axes` has one for each tensor of the container, negative from the end, and the results
+/// get their axis at `out_axis`.
+///
+/// ```
+/// use defn::prelude::*;
+/// use defn::vmap_at;
+///
+/// // Each column of one matrix with each row of another.
+/// let dots = jit(|(a, b): (Expr, Expr)| vmap_at((a, b), &[1, 0], 0, |(a, b)| (a * b).sum(Axes::All, false)));
+/// let (a, b) = (tensor![[1.0, 2.0], [3.0, 4.0]]?, tensor![[1.0, 1.0], [10.0, 0.0]]?);
+/// assert_eq!(dots.call((a, b))?.to_vec::<f32>()?, [4.0, 20.0]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// Another number of axes than tensors (`Option`), an axis out of range (`Axis`), and axes of different sizes (`Option`).
+/// The error comes out of [`Jit::call`](crate::Jit::call).
+#[track_caller]
+pub fn vmap_at<A: Exprs, R: Exprs>(over: A, axes: &[i64], out_axis: i64, fun: impl FnOnce(A) -> R) -> R {
+    map_over(Location::caller(), over, Some(axes), out_axis, fun)
+}
+
+fn map_over<A: Exprs, R: Exprs>(
+    location: Location,
+    over: A,
+    axes: Option<&[i64]>,
+    out_axis: i64,
+    fun: impl FnOnce(A) -> R,
+) -> R {
+    let level = Level::enter();
+    let entered =
+        tensors(&over).and_then(|tensors| record(location.clone(), |ops| enter(ops, &tensors, axes)));
+    let (inner, leave) = match entered {
+        Ok((inner, name, size)) => (Ok(inner), Ok((name, size))),
+        Err(error) => (Err(error.clone()), Err(error)),
+    };
+    let result = fun(refill(&over, inner));
+    drop(level);
+    let outcome = leave.and_then(|(name, size)| {
+        let results = tensors(&result)?;
+        record(location, |ops| {
+            results
+                .iter()
+                .map(|x| vectorize::leave(ops, x, out_axis, &name, size))
+                .collect::<Result<Vec<_>>>()
+        })
+    });
+    refill(&result, outcome)
+}
+
+/// The tensors with the mapped axes vectorized, the name of that axis, and its size.
+fn enter(
+    ops: &mut core::builder::Ops,
+    tensors: &[core::Tensor],
+    axes: Option<&[i64]>,
+) -> Result<(Vec<core::Tensor>, Name, usize)> {
+    let op = "vmap";
+    let refuse = |option, given: String, required: String| {
+        Err(ErrorKind::OptionValue { op, option, given, required }.into())
+    };
+    if let Some(axes) = axes
+        && axes.len() != tensors.len()
+    {
+        return refuse(
+            "axes",
+            format!("{} axes", axes.len()),
+            format!("one for each of {} tensors", tensors.len()),
+        );
+    }
+    let name = vectorize::fresh_name(&format!("vmap {}", DEPTH.get()), tensors);
+    let (mut inner, mut sizes) = (Vec::with_capacity(tensors.len()), Vec::with_capacity(tensors.len()));
+    for (position, tensor) in tensors.iter().enumerate() {
+        let axis = axes.map_or(0, |axes| axes[position]).into();
+        sizes.push(tensor.ty().shape[tensor.ty().shape.resolve(op, &axis)?]);
+        inner.push(vectorize::enter(ops, tensor, &axis, &name)?);
+    }
+    match sizes.first() {
+        None => {
+            refuse("the container", "without a tensor".to_owned(), "one with a tensor at least".to_owned())
+        }
+        Some(&size) if sizes.iter().all(|&other| other == size) => Ok((inner, name, size)),
+        Some(_) => refuse("the sizes of the mapped axes", format!("{sizes:?}"), "equal".to_owned()),
+    }
+}
+
+impl Expr {
+    /// A function of one element, applied to every element. It must return a scalar.
+    ///
+    /// - Shape: unchanged; names are kept.
+    /// - Dtypes: that of the result of the function.
+    /// - Gradient: through the function.
+    ///
+    /// ```
+    /// use defn::prelude::*;
+    ///
+    /// let halves = jit(|x: Expr| {
+    ///     x.map(|n| while_(n, |n| (n % 2).equal(0), |n| n.quotient(2)))
+    /// });
+    /// assert_eq!(halves.call(tensor![[12, 7], [8, 6]]?)?.to_vec::<i32>()?, [3, 7, 1, 3]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A function that does not return a scalar (`Shape`). The error comes out of [`Jit::call`](crate::Jit::call).
+    #[track_caller]
+    pub fn map(&self, fun: impl FnOnce(Expr) -> Expr) -> Expr {
+        let location = Location::caller();
+        let level = Level::enter();
+        let begun = self.0.clone().and_then(|x| {
+            let name = vectorize::fresh_name(&format!("map {}", DEPTH.get()), std::slice::from_ref(&x));
+            let element = record(location.clone(), |ops| vectorize::elements(ops, &x, &name))?;
+            Ok((x, name, element))
+        });
+        let (x, name, element) = match begun {
+            Ok(begun) => begun,
+            Err(error) => return fun(Expr(Err(error))),
+        };
+        let result = fun(Expr(Ok(element)));
+        drop(level);
+        match result.0 {
+            Ok(result) => Expr::make(location, |ops| vectorize::from_elements(ops, &x, &name, &result)),
+            Err(error) => Expr(Err(error)),
+        }
+    }
+}
