@@ -75,6 +75,16 @@ impl Region {
         &self.inputs
     }
 
+    /// The types of the parameters: the inputs without the captures.
+    pub fn parameters(&self) -> &[TensorType] {
+        &self.inputs[..self.parameter_count()]
+    }
+
+    /// The types of the captures: the last inputs.
+    pub fn captures(&self) -> &[TensorType] {
+        &self.inputs[self.parameter_count()..]
+    }
+
     /// The number of parameters among the inputs.
     pub fn parameter_count(&self) -> usize {
         self.parameters

@@ -57,7 +57,7 @@ impl<A, R> fmt::Debug for Compiled<A, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let region = self.program.executable.program();
         let types = |types: &mut dyn Iterator<Item = String>| types.collect::<Vec<_>>().join(", ");
-        let inputs = types(&mut region.inputs()[..region.parameter_count()].iter().map(ToString::to_string));
+        let inputs = types(&mut region.parameters().iter().map(ToString::to_string));
         let results = types(&mut region.result_types().map(ToString::to_string));
         write!(f, "Compiled(({inputs}) -> ({results}))")
     }
@@ -242,12 +242,11 @@ where
     pub(crate) fn require_last(&self, count: usize) -> Result<()> {
         let graph = self.graph();
         let results: Vec<_> = graph.result_types().zip(&self.program.lanes).collect();
-        let (first, skipped) = (self.key.types.len() - count, results.len().saturating_sub(count));
-        let arguments = self.key.types[first..].iter();
-        for (index, ((got, lanes), (expected, axes))) in results[skipped..].iter().zip(arguments).enumerate()
-        {
+        let results = results.iter().rev().take(count).rev();
+        let arguments = self.key.types.iter().skip(self.key.types.len().saturating_sub(count));
+        for (index, ((got, lanes), (expected, axes))) in results.zip(arguments).enumerate() {
             let plain = core::Tensor::template((*got).clone()).with_vectorized(lanes);
-            if lanes != &axes || plain.ty() != expected {
+            if *lanes != axes || plain.ty() != expected {
                 let (got, expected) = (plain.ty().clone(), expected.clone());
                 let (what, hint) = ("the state's tensor".to_owned(), "");
                 return Err(ErrorKind::LoopState { op: "stream", what, index, expected, got, hint }.into());

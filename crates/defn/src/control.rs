@@ -201,22 +201,24 @@ pub fn scan<A: Exprs, B: Exprs, O: Exprs>(init: A, over: &B, mut body: impl FnMu
                 ops,
                 start,
                 Some(trips as u64),
-                |ops, state| Ok(Arg::Value(ops.less(&state[0], trips as i64)?)),
+                |ops, all| Ok(Arg::Value(ops.less(position_of(all).0, trips as i64)?)),
                 |ops, all| {
-                    let items = over_tensors.iter().map(|tensor| row(ops, tensor, &all[0]));
+                    let (position, all) = position_of(all);
+                    let (state, buffers) = all.split_at(states);
+                    let items = over_tensors.iter().map(|tensor| row(ops, tensor, position));
                     let items = items.collect::<Result<Vec<_>>>()?;
-                    let state = all[1..=states].to_vec();
-                    let (next, out) = body(refill(&init, Ok(state)), refill(over, Ok(items)));
+                    let (next, out) = body(refill(&init, Ok(state.to_vec())), refill(over, Ok(items)));
                     require_structure("scan", "body's container of another structure", &init, &next)?;
                     if let Some(first) = &*form.borrow() {
                         require_structure("scan", "body's output of another structure", first, &out)?;
                     }
-                    let mut results = vec![Arg::Value(ops.add(&all[0], 1)?)];
+                    let mut results = vec![Arg::Value(ops.add(position, 1)?)];
                     results.extend(self::results(&next)?);
-                    for (buffer, value) in all[1 + states..].iter().zip(tensors(&out)?) {
+                    for (buffer, value) in buffers.iter().zip(tensors(&out)?) {
                         let value = ops.new_axis(value, 0, None)?;
-                        let mut starts = vec![Start::Index(0); buffer.ty().shape.rank()];
-                        starts[0] = Start::Value(all[0].clone());
+                        let others = std::iter::repeat_n(Start::Index(0), buffer.ty().shape.rank() - 1);
+                        let starts: Vec<_> =
+                            std::iter::once(Start::Value(position.clone())).chain(others).collect();
                         results.push(Arg::Value(ops.put_slice(buffer, &starts, value)?));
                     }
                     Ok(results)
@@ -309,6 +311,11 @@ fn common_length(op: &'static str, over: &[core::Tensor]) -> Result<usize> {
             Err(ErrorKind::OptionValue { op, option: "over", given, required }.into())
         }
     }
+}
+
+/// The position in a scan, and the rest of the loop's state.
+fn position_of(all: &[core::Tensor]) -> (&core::Tensor, &[core::Tensor]) {
+    all.split_first().expect("the loop's state begins with the position")
 }
 
 /// The types that `body` gives for the outputs, which it is traced for.

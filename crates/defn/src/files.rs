@@ -66,9 +66,50 @@ pub fn save(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<()> {
     write(path.as_ref(), tensors).map_err(|error| error.at(Some(location)))
 }
 
+/// The bytes of named tensors, in the format of this project, which keeps every property: what [`save`] writes to a file that
+/// ends in `.defn`.
+///
+/// ```
+/// use defn::Tensor;
+///
+/// let x = Tensor::from_slice(&[1u8, 2], &[2])?.rename(&[Some("x")])?;
+/// let bytes = defn::serialize(&[("x", &x)])?;
+/// let (name, y) = defn::deserialize(bytes)?.remove(0);
+/// assert_eq!((name.as_str(), y.shape().to_string().as_str()), ("x", "[x: 2]"));
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// Elements that were freed (`Backend`).
+#[track_caller]
+pub fn serialize(tensors: &[(&str, &Tensor)]) -> Result<Vec<u8>> {
+    let location = Location::caller();
+    arrays_of("serialize", tensors)
+        .and_then(|arrays| to_native("serialize", arrays))
+        .map_err(|error| error.at(Some(location)))
+}
+
+/// The named tensors of bytes in any of the formats that [`load`] reads.
+///
+/// ```
+/// # use defn::Tensor;
+/// assert!(defn::deserialize(b"something else".to_vec()).is_err());
+/// ```
+///
+/// # Errors
+/// Bytes of no known format, and broken ones (`Format`).
+#[track_caller]
+pub fn deserialize(bytes: impl Into<Vec<u8>>) -> Result<Vec<(String, Tensor)>> {
+    let location = Location::caller();
+    parse("deserialize", bytes.into()).map_err(|error| error.at(Some(location)))
+}
+
 fn read(path: &Path) -> Result<Vec<(String, Tensor)>> {
-    let op = "load";
-    let file = HostMemory::from(fs::read(path).map_err(failed)?);
+    parse("load", fs::read(path).map_err(failed)?)
+}
+
+fn parse(op: &'static str, bytes: Vec<u8>) -> Result<Vec<(String, Tensor)>> {
+    let file = HostMemory::from(bytes);
     let bytes = file.bytes();
     let arrays = if npy::is_npy(bytes) {
         vec![(String::new(), npy::parse(op, &file, None)?)]
@@ -119,8 +160,7 @@ fn named(value: native::Value) -> Result<Vec<(String, Array)>> {
 
 fn write(path: &Path, tensors: &[(&str, &Tensor)]) -> Result<()> {
     let op = "save";
-    let array = |(name, tensor): &(&str, &Tensor)| Ok(((*name).to_owned(), Array::of(op, tensor.core())?));
-    let arrays: Vec<(String, Array)> = tensors.iter().map(array).collect::<Result<_>>()?;
+    let arrays = arrays_of(op, tensors)?;
     let refuse = |option, given: String, required: &str| {
         Err(ErrorKind::OptionValue { op, option, given, required: required.to_owned() }.into())
     };
@@ -131,16 +171,23 @@ fn write(path: &Path, tensors: &[(&str, &Tensor)]) -> Result<()> {
         },
         Some("npz") => npz::write(op, &arrays, false)?,
         Some("safetensors") => safetensors::write(op, &arrays)?,
-        Some("defn") => {
-            let entry = |(name, array)| (native::Value::Text(name), native::Value::Tensor(Box::new(array)));
-            native::write(op, &native::Value::Dict(arrays.into_iter().map(entry).collect()))?
-        }
+        Some("defn") => to_native(op, arrays)?,
         _ => {
             let required = "one that ends in .npy, .npz, .safetensors or .defn";
             return refuse("the path", path.display().to_string(), required);
         }
     };
     fs::write(path, bytes).map_err(failed)
+}
+
+fn arrays_of(op: &'static str, tensors: &[(&str, &Tensor)]) -> Result<Vec<(String, Array)>> {
+    let array = |(name, tensor): &(&str, &Tensor)| Ok(((*name).to_owned(), Array::of(op, tensor.core())?));
+    tensors.iter().map(array).collect()
+}
+
+fn to_native(op: &'static str, arrays: Vec<(String, Array)>) -> Result<Vec<u8>> {
+    let entry = |(name, array)| (native::Value::Text(name), native::Value::Tensor(Box::new(array)));
+    native::write(op, &native::Value::Dict(arrays.into_iter().map(entry).collect()))
 }
 
 pub(crate) fn failed(error: std::io::Error) -> core::Error {

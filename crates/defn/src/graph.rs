@@ -15,14 +15,13 @@
 //! # Ok::<(), defn::Error>(())
 //! ```
 
-use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use defn_core as core;
-use defn_core::backend::{Backend, Executable};
-use defn_core::stage::{self, Source, StageExecutable};
-use defn_core::{ErrorKind, Location, Result};
+use defn_core::backend::Executable;
+use defn_core::stage::{Chain, StageExecutable};
+use defn_core::{Location, Result};
 
 pub use defn_core::cost::{Cost, cost};
 pub use defn_core::diff::{Difference, diff};
@@ -117,13 +116,7 @@ where
         let location = Location::caller();
         let run = || {
             let inputs = self.inputs(&arguments)?;
-            let backend = backend_of(&inputs)?;
-            let place = |executable: &Arc<dyn Executable>| StageExecutable {
-                executable: executable.clone(),
-                backend: backend.clone(),
-            };
-            let placed: Vec<StageExecutable> = self.executables.iter().map(place).collect();
-            stage::run(&self.stages, &placed, inputs, &self.hooks())
+            self.chain(inputs.first())?.run(inputs, &self.hooks())
         };
         let outputs = run().map_err(|error| error.at(Some(location)))?;
         Ok(self.whole.program().rebuild(outputs))
@@ -151,17 +144,22 @@ where
     pub fn call_each(&self, arguments: Vec<A::Of<Tensor>>, threads: usize) -> Result<Vec<R::Of<Tensor>>> {
         let location = Location::caller();
         let run = || {
-            if threads == 0 {
-                let (given, required) = ("0".to_owned(), "1 or more".to_owned());
-                return Err(
-                    ErrorKind::OptionValue { op: "call_each", option: "threads", given, required }.into()
-                );
-            }
-            let requests = arguments.iter().map(|one| self.inputs(one)).collect::<Result<Vec<_>>>()?;
-            Pipeline::new(&self.stages, &self.executables, requests)?.run(threads, &self.hooks())
+            let lists = arguments.iter().map(|one| self.inputs(one)).collect::<Result<Vec<_>>>()?;
+            let first = lists.first().and_then(|list| list.first());
+            self.chain(first)?.run_each(lists, threads, &self.hooks())
         };
-        let outputs = run().map_err(|error: core::Error| error.at(Some(location)))?;
+        let outputs = run().map_err(|error| error.at(Some(location)))?;
         Ok(outputs.into_iter().map(|outputs| self.whole.program().rebuild(outputs)).collect())
+    }
+
+    /// The stages on the backend of a tensor, or on the default one.
+    fn chain(&self, tensor: Option<&core::Tensor>) -> Result<Chain> {
+        let backend = tensor.and_then(core::Tensor::backend).map_or_else(backend::default_backend, Ok)?;
+        let place = |executable: &Arc<dyn Executable>| StageExecutable {
+            executable: executable.clone(),
+            backend: backend.clone(),
+        };
+        Chain::new(&self.stages, self.executables.iter().map(place).collect())
     }
 
     fn hooks(&self) -> RunHooks<'_> {
@@ -172,126 +170,5 @@ where
     fn inputs(&self, arguments: &A::Of<Tensor>) -> Result<Vec<core::Tensor>> {
         let leaves = self.whole.leaves(arguments)?.into_iter().map(|leaf| leaf.0.flat());
         Ok(leaves.chain(self.whole.program().captures.iter().cloned()).collect())
-    }
-}
-
-fn backend_of(inputs: &[core::Tensor]) -> Result<Arc<dyn Backend>> {
-    inputs.iter().find_map(core::Tensor::backend).map_or_else(backend::default_backend, Ok)
-}
-
-/// Stages that run for several requests on several threads.
-struct Pipeline<'a> {
-    stages: &'a [Stage],
-    executables: &'a [Arc<dyn Executable>],
-    requests: usize,
-    /// For each stage, the stages that wait for it.
-    waiting: Vec<Vec<usize>>,
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-/// A stage of a request is a task, with the number `request * stages + stage`.
-struct State {
-    /// The inputs of the whole graph for each request.
-    inputs: Vec<Vec<core::Tensor>>,
-    /// The outputs of each task that is done.
-    outputs: Vec<Vec<core::Tensor>>,
-    /// For each task, the number of tasks that it waits for.
-    missing: Vec<usize>,
-    /// Tasks that wait for nothing, the oldest request first.
-    ready: BTreeSet<usize>,
-    done: usize,
-    error: Option<core::Error>,
-}
-
-impl<'a> Pipeline<'a> {
-    fn new(
-        stages: &'a [Stage],
-        executables: &'a [Arc<dyn Executable>],
-        inputs: Vec<Vec<core::Tensor>>,
-    ) -> Result<Pipeline<'a>> {
-        let waits = stage::waits(stages);
-        let (requests, count) = (inputs.len(), stages.len());
-        let mut waiting = vec![Vec::new(); count];
-        for (stage, waits) in waits.iter().enumerate() {
-            waits.iter().for_each(|&before| waiting[before].push(stage));
-        }
-        // A stage also waits for its run for the request before.
-        let missing: Vec<usize> = (0..requests * count)
-            .map(|task| waits[task % count].len() + usize::from(task >= count))
-            .collect();
-        let ready = (0..missing.len()).filter(|&task| missing[task] == 0).collect();
-        let outputs = vec![Vec::new(); missing.len()];
-        let state = State { inputs, outputs, missing, ready, done: 0, error: None };
-        let (state, changed) = (Mutex::new(state), Condvar::new());
-        Ok(Pipeline { stages, executables, requests, waiting, state, changed })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The results of each request: the outputs of its last stage.
-    fn run(self, threads: usize, hooks: &RunHooks<'_>) -> Result<Vec<Vec<core::Tensor>>> {
-        std::thread::scope(|scope| {
-            for _ in 1..threads.min(self.requests * self.stages.len()) {
-                scope.spawn(|| self.work(hooks));
-            }
-            self.work(hooks);
-        });
-        let count = self.stages.len();
-        let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        match state.error {
-            Some(error) => Err(error),
-            None => Ok(state.outputs.iter_mut().skip(count - 1).step_by(count).map(std::mem::take).collect()),
-        }
-    }
-
-    /// Runs tasks until there are no more.
-    fn work(&self, hooks: &RunHooks<'_>) {
-        let (count, total) = (self.stages.len(), self.requests * self.stages.len());
-        let mut state = self.lock();
-        loop {
-            if state.done == total || state.error.is_some() {
-                return;
-            }
-            let Some(task) = state.ready.pop_first() else {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            let (request, stage) = (task / count, task % count);
-            let operands = self.operands(&state, request, stage);
-            drop(state);
-            let outputs = backend_of(&operands)
-                .and_then(|backend| self.executables[stage].run(&backend, operands, hooks));
-            state = self.lock();
-            match outputs {
-                Ok(outputs) => {
-                    state.outputs[task] = outputs;
-                    state.done += 1;
-                    let own = self.waiting[stage].iter().map(|&later| request * count + later);
-                    let next = (task + count < total).then_some(task + count);
-                    for later in own.chain(next) {
-                        state.missing[later] -= 1;
-                        if state.missing[later] == 0 {
-                            state.ready.insert(later);
-                        }
-                    }
-                }
-                Err(error) => _ = state.error.get_or_insert(error),
-            }
-            self.changed.notify_all();
-        }
-    }
-
-    fn operands(&self, state: &State, request: usize, stage: usize) -> Vec<core::Tensor> {
-        let first = request * self.stages.len();
-        let parameters = self.stages[stage].arguments().len();
-        let value = |source: &Source| match source {
-            Source::Argument(index) => state.inputs[request][*index].clone(),
-            Source::Output { stage, output } => state.outputs[first + stage][*output].clone(),
-            Source::Capture(index) => state.inputs[request][parameters + index].clone(),
-        };
-        self.stages[stage].sources().iter().map(value).collect()
     }
 }

@@ -42,6 +42,8 @@
 //! - `pjrt`: the module `pjrt`, devices through PJRT plugins, and the compiler "pjrt".
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
+// Input never panics: what cannot fail says why, by `expect`.
+#![deny(clippy::unwrap_used, clippy::indexing_slicing)]
 
 #[macro_use]
 mod tuples;
@@ -63,6 +65,7 @@ mod jit;
 pub mod linalg;
 mod nested;
 mod ops;
+mod parts;
 #[cfg(feature = "pjrt")]
 pub mod pjrt;
 mod print;
@@ -137,7 +140,9 @@ pub use defn_core::op::Direction;
 pub use defn_core::origin::{OperandInfo, Origin};
 pub use defn_core::{Axes, Axis, AxisRef, DType, ErrorClass, Number, Shape, TensorType};
 #[cfg(feature = "cpu")]
-pub use defn_cpu::{Allocator, MemoryReport, memory_report};
+pub use defn_cpu::{
+    Allocator, MemoryReport, ThreadCount, machine_code, memory_report, set_threads, threads, with_threads,
+};
 /// Makes a struct or an enum that is generic over its leaves a container: a [`Tree`](trait@Tree). The first type
 /// parameter is the leaf. Every field is a leaf or a container, but for those marked `#[tree(static)]`, which are
 /// values: a function is compiled again for another value.
@@ -167,18 +172,20 @@ pub use defn_cpu::{Allocator, MemoryReport, memory_report};
 /// ```
 pub use defn_derive::Tree;
 pub use expr::{Expr, Operand};
-pub use files::{load, save};
+pub use files::{deserialize, load, save, serialize};
 pub use fixed::Static;
 pub use grad::{Pullback, custom_grad, grad, hessian, jacobian, value_and_grad, value_and_grad_of, vjp};
 pub use hooks::{Outcome, block, hook, named_hook, runtime_call};
 pub use jit::{Jit, jit};
 pub use nested::Nested;
+pub use ops::PadMode;
+pub use parts::{Batches, Leftover};
 pub use profile::{Profile, ProfileStep};
 pub use saved::Saved;
 pub use stream::{Stream, stream};
 pub use tensor::{Element, Tensor};
-pub use tree::{Leaf, Tree, Visit, each};
-pub use vmap::{vmap, vmap_at};
+pub use tree::{Leaf, Tree, Visit, each, leaves, try_each};
+pub use vmap::{broadcast_vectors, reshape_vectors, vmap, vmap_at};
 
 /// The names that most programs use: `use defn::prelude::*;`.
 ///

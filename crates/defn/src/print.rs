@@ -8,7 +8,7 @@ use defn_core::{self as core, vectorize};
 use crate::{Expr, Tensor};
 
 /// How bools are written.
-const BOOLS: BoolText = ["false", "true"];
+pub(crate) const BOOLS: BoolText = ["false", "true"];
 
 /// The elements, or why they cannot be read: printing must not fail while an error is looked at.
 fn elements(tensor: &core::Tensor) -> String {

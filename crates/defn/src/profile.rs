@@ -88,13 +88,13 @@ impl Profile {
     pub(crate) fn new(record: Record) -> Result<Profile> {
         let machine = machine(&record)?;
         let step = |total: defn_core::profile::Total| {
-            let step = &record.steps[total.step];
+            let step = record.steps.get(total.step)?;
             let share = machine.map(|machine| {
                 let peak = if total.is_wide { machine.wide_flops } else { machine.flops };
                 let least = (total.bytes as f64 / machine.bandwidth).max(total.flops as f64 / peak);
                 least / step.time.as_secs_f64().max(f64::MIN_POSITIVE)
             });
-            ProfileStep {
+            Some(ProfileStep {
                 name: step.work.ops.join(" "),
                 lines: step.work.lines.iter().map(ToString::to_string).collect(),
                 depth: total.depth,
@@ -103,9 +103,9 @@ impl Profile {
                 bytes: total.bytes,
                 flops: total.flops,
                 share,
-            }
+            })
         };
-        let steps = record.totals().into_iter().map(step).collect();
+        let steps = record.totals().into_iter().filter_map(step).collect();
         Ok(Profile { record, steps })
     }
 
@@ -156,10 +156,14 @@ impl fmt::Display for Profile {
             ]
         };
         let rows: Vec<[String; 8]> = std::iter::once(head).chain(self.steps.iter().map(row)).collect();
+        let mut widths = [0; 8];
+        for row in &rows {
+            let cells = widths.iter_mut().zip(row);
+            cells.for_each(|(width, cell)| *width = cell.chars().count().max(*width));
+        }
         for row in &rows {
             let mut line = String::new();
-            for (column, cell) in row.iter().enumerate() {
-                let width = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+            for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
                 match column {
                     0..6 => line += &format!("{cell:>width$}  "),
                     _ => line += &format!("{cell:<width$}  "),

@@ -83,8 +83,7 @@ impl Saved {
     /// }
     /// ```
     pub fn arguments(&self) -> &[TensorType] {
-        let region = self.executable.program();
-        &region.inputs()[..region.parameter_count()]
+        self.executable.program().parameters()
     }
 
     /// The types of the results, vectorized axes first.
@@ -119,10 +118,10 @@ impl Saved {
     fn run(&self, leaves: Vec<Tensor>) -> Result<Vec<Tensor>> {
         let op = "call";
         check_arguments(op, self.arguments(), leaves.iter().map(|leaf| &leaf.0))?;
-        for (position, (leaf, lanes)) in leaves.iter().zip(&self.lanes.0).enumerate() {
-            if leaf.0.vectorized_axes() != &lanes[..] {
-                let (argument, got, expected) =
-                    (position.into(), leaf.0.ty().clone(), self.arguments()[position].clone());
+        let types = self.arguments().iter().zip(&self.lanes.0);
+        for (position, (leaf, (ty, lanes))) in leaves.iter().zip(types).enumerate() {
+            if leaf.0.vectorized_axes() != lanes.as_slice() {
+                let (argument, got, expected) = (position.into(), leaf.0.ty().clone(), ty.clone());
                 return Err(ErrorKind::ArgumentType { op, argument, got, expected }.into());
             }
         }
@@ -186,8 +185,8 @@ fn read(bytes: &[u8]) -> Result<Saved> {
     });
     let captures = captures.collect::<Result<Vec<_>>>()?;
     let fits = region.capture_count() == captures.len()
-        && captures.iter().zip(&region.inputs()[region.parameter_count()..]).all(|(x, ty)| x.whole() == ty)
-        && are_of(&lanes.0, region.inputs()[..region.parameter_count()].iter())
+        && captures.iter().zip(region.captures()).all(|(x, ty)| x.whole() == ty)
+        && are_of(&lanes.0, region.parameters().iter())
         && are_of(&lanes.1, region.result_types());
     if !fits || region.has_effects() {
         return Err(foreign());

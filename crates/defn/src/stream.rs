@@ -346,7 +346,6 @@ where
 
     /// The oldest output that was not received, or the error. `wait` waits for a change; it gives `None` where it does
     /// not. `None` if nothing is under way, or is not there yet.
-    #[expect(clippy::type_complexity, reason = "the guard of the state")]
     fn receive<'a>(
         &'a self,
         mut wait: impl FnMut(

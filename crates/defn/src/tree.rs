@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use defn_core::{ErrorKind, Location, Result};
+
 use crate::{Expr, Static, Tensor};
 
 /// The leaves of a container: [`Expr`] while a function is traced, [`Tensor`] outside.
@@ -24,10 +26,25 @@ impl Leaf for Expr {}
 impl Leaf for Tensor {}
 
 mod sealed {
-    pub trait Sealed {}
-    impl Sealed for crate::Expr {}
+    pub trait Sealed: Sized {
+        /// A leaf that keeps an error; `None` where a leaf cannot.
+        #[doc(hidden)]
+        fn of_error(_error: &defn_core::Error) -> Option<Self> {
+            None
+        }
+    }
+
     impl Sealed for crate::Tensor {}
     impl Sealed for super::Nothing {}
+    impl Sealed for crate::Expr {
+        /// The error stays in the open trace, too: the leaf may be dropped.
+        fn of_error(error: &defn_core::Error) -> Option<crate::Expr> {
+            if let Some(trace) = defn_core::trace::current() {
+                trace.poison(error.clone());
+            }
+            Some(crate::Expr(Err(error.clone())))
+        }
+    }
 }
 
 /// The leaf of a container of which only the leaves on the way are wanted.
@@ -276,6 +293,21 @@ pub(crate) fn flatten<T: Leaf, A: Tree<T>>(tree: &A) -> (Vec<T>, Vec<usize>) {
     (leaves, lengths)
 }
 
+/// The leaves of a container, in order.
+///
+/// ```
+/// use defn::prelude::*;
+/// use defn::leaves;
+///
+/// let params = (Tensor::scalar(1.0)?, vec![tensor![2.0, 3.0]?]);
+/// let size: usize = leaves(&params).iter().map(|leaf| leaf.shape().size()).sum();
+/// assert_eq!(size, 3);
+/// # Ok::<(), defn::Error>(())
+/// ```
+pub fn leaves<T: Leaf, A: Tree<T>>(tree: &A) -> Vec<T> {
+    flatten(tree).0
+}
+
 /// Applies a function to the corresponding leaves of containers of one structure; the results have that structure.
 ///
 /// ```
@@ -290,17 +322,72 @@ pub(crate) fn flatten<T: Leaf, A: Tree<T>>(tree: &A) -> (Vec<T>, Vec<usize>) {
 /// # Ok::<(), defn::Error>(())
 /// ```
 ///
+/// # Errors
+/// Containers of another structure (`Container`): the error comes out of [`Jit::call`](crate::Jit::call).
+///
 /// # Panics
-/// If vectors in the containers differ in length.
+/// If the results are tensors and the containers have another structure; [`try_each`] returns the error.
+#[track_caller]
 pub fn each<T: Leaf, U: Leaf, A: Tree<T>, const N: usize>(
     trees: [&A; N],
     mut fun: impl FnMut([&T; N]) -> U,
 ) -> A::Of<U> {
+    let location = Location::caller();
+    let [tree, ..] = &trees[..] else { panic!("each: no container was given") };
+    match corresponding(&trees) {
+        Ok(leaves) => {
+            let mut results = leaves.map(|leaves| fun(leaves.each_ref()));
+            map(*tree, |_| results.next().expect("a result for each leaf"))
+        }
+        Err(error) => {
+            let error = error.at(Some(location));
+            map(*tree, |_| U::of_error(&error).unwrap_or_else(|| panic!("{error}")))
+        }
+    }
+}
+
+/// As [`each`], with a function that may fail, such as an operation on tensors.
+///
+/// ```
+/// use defn::prelude::*;
+/// use defn::try_each;
+///
+/// let (old, new) = ((Tensor::scalar(1)?, tensor![2, 3]?), (Tensor::scalar(4)?, tensor![5, 6]?));
+/// let sum = try_each([&old, &new], |[old, new]| old + new)?;
+/// assert_eq!(sum.1.to_vec::<i32>()?, [7, 9]);
+/// assert!(try_each([&vec![old.0], &vec![]], |[old, _]| Ok(old.clone())).is_err());
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// The first error of the function, and containers of another structure (`Container`).
+#[track_caller]
+pub fn try_each<T: Leaf, U: Leaf, A: Tree<T>, const N: usize>(
+    trees: [&A; N],
+    mut fun: impl FnMut([&T; N]) -> Result<U>,
+) -> Result<A::Of<U>> {
+    let location = Location::caller();
+    let [tree, ..] = &trees[..] else { panic!("try_each: no container was given") };
+    let leaves = corresponding(&trees).map_err(|error| error.at(Some(location)))?;
+    let mut results = leaves.map(|leaves| fun(leaves.each_ref())).collect::<Result<Vec<U>>>()?.into_iter();
+    Ok(map(*tree, |_| results.next().expect("a result for each leaf")))
+}
+
+/// The corresponding leaves of some containers.
+fn corresponding<T: Leaf, A: Tree<T>, const N: usize>(
+    trees: &[&A; N],
+) -> Result<impl Iterator<Item = [T; N]> + use<T, A, N>> {
     let flat = trees.map(|tree| flatten(tree));
-    assert!(flat.windows(2).all(|pair| pair[0].1 == pair[1].1), "containers of different structure");
-    let mut at = 0;
-    map(trees[0], |_| {
-        at += 1;
-        fun(flat.each_ref().map(|(leaves, _)| &leaves[at - 1]))
-    })
+    let ((first, structure), rest) = flat.split_first().expect("a container at least");
+    for (leaves, other) in rest {
+        if leaves.len() != first.len() || other != structure {
+            let (what, got, expected) = ("container of another structure", leaves.len(), first.len());
+            return Err(ErrorKind::RegionResults { op: "each", what, got, expected }.into());
+        }
+    }
+    let mut leaves = flat.map(|(leaves, _)| leaves.into_iter());
+    Ok(std::iter::from_fn(move || {
+        let next = leaves.each_mut().map(Iterator::next);
+        next.iter().all(Option::is_some).then(|| next.map(|leaf| leaf.expect("a leaf of each")))
+    }))
 }

@@ -128,7 +128,7 @@ fn enter(
     let name = vectorize::fresh_name(&format!("vmap {}", DEPTH.get()), tensors);
     let (mut inner, mut sizes) = (Vec::with_capacity(tensors.len()), Vec::with_capacity(tensors.len()));
     for (position, tensor) in tensors.iter().enumerate() {
-        let axis = axes.map_or(0, |axes| axes[position]).into();
+        let axis = axes.and_then(|axes| axes.get(position)).copied().unwrap_or(0).into();
         sizes.push(tensor.ty().shape[tensor.ty().shape.resolve(op, &axis)?]);
         inner.push(vectorize::enter(ops, tensor, &axis, &name)?);
     }
@@ -139,6 +139,54 @@ fn enter(
         Some(&size) if sizes.iter().all(|&other| other == size) => Ok((inner, name, size)),
         Some(_) => refuse("the sizes of the mapped axes", format!("{sizes:?}"), "equal".to_owned()),
     }
+}
+
+/// Gives each tensor of a container the vectorized axes of all, in full size. With `align_ranks` shapes get leading axes of
+/// size 1 up to the greatest rank.
+///
+/// ```
+/// use defn::prelude::*;
+/// use defn::broadcast_vectors;
+///
+/// let f = jit(|(a, b): (Expr, Expr)| broadcast_vectors((a, b), false).1);
+/// let a = tensor![1, 2, 3]?.vectorize(&["x"])?;
+/// assert_eq!(f.call((a, Tensor::scalar(7)?))?.to_vec::<i32>()?, [7, 7, 7]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// Axes of one name with different sizes other than 1 (`Shape`), and a name that stands on two axes (`Axis`). The error comes
+/// out of [`Jit::call`](crate::Jit::call).
+#[track_caller]
+pub fn broadcast_vectors<A: Exprs>(container: A, align_ranks: bool) -> A {
+    let location = Location::caller();
+    let joined = tensors(&container)
+        .and_then(|x| record(location, |ops| vectorize::broadcast_vectors(ops, &x, align_ranks)));
+    refill(&container, joined)
+}
+
+/// Gives each tensor of a container the vectorized axes of all, with size 1 where it lacks one. With `align_ranks` shapes
+/// get leading axes of size 1 up to the greatest rank.
+///
+/// ```
+/// use defn::prelude::*;
+/// use defn::reshape_vectors;
+///
+/// let f = jit(|(a, b): (Expr, Expr)| reshape_vectors((a, b), false).1);
+/// let a = tensor![1, 2, 3]?.vectorize(&["x"])?;
+/// let b = f.call((a, Tensor::scalar(7)?))?;
+/// assert_eq!(b.vectorized_axes(), [("x".into(), 1)]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`broadcast_vectors`].
+#[track_caller]
+pub fn reshape_vectors<A: Exprs>(container: A, align_ranks: bool) -> A {
+    let location = Location::caller();
+    let joined = tensors(&container)
+        .and_then(|x| record(location, |ops| vectorize::reshape_vectors(ops, &x, align_ranks)));
+    refill(&container, joined)
 }
 
 impl Expr {

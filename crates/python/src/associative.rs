@@ -54,11 +54,12 @@ fn scan_leaves(
 ) -> Fallible<Vec<PyTensor>> {
     controlled(|| {
         let py = function.py();
-        let leaves: Vec<Tensor> = leaves.iter().map(|leaf| leaf.tensor().clone()).collect();
+        let leaves: Vec<Tensor> = leaves.iter().map(|leaf| leaf.tensor.clone()).collect();
         let bridge = FaultCarrier::default();
         let mut combine = |_: &mut Ops, before: Vec<Tensor>, after: Vec<Tensor>| {
             bridge.run_user_function(|| {
-                let (before, after) = (wrap(py, before.into_iter())?, wrap(py, after.into_iter())?);
+                let (before, after) =
+                    (wrap(py, before.into_iter())?.into_vec(), wrap(py, after.into_iter())?.into_vec());
                 let results = function.call1((before, after))?.try_iter()?;
                 results.map(|result| result_tensor(OP, &result?)).collect()
             })

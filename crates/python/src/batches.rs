@@ -1,7 +1,6 @@
 //! The batches of a tensor along its first axis.
 
-use defn_core::builder::BuildShape;
-use defn_core::{ErrorKind, Shape, TensorType};
+use defn_core::{ErrorKind, Shape, TensorType, batches};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
@@ -23,8 +22,6 @@ fn batch_count(
 ) -> Fallible<usize> {
     guard(|| {
         let tensor = &tensor.get().tensor;
-        tensor.require_buffer(OP, "return it from the definition, and read it there")?;
-        let whole = tensor.flat();
         let size = match convert::index(batch_size)?.map(usize::try_from) {
             Some(Ok(size)) if size > 0 => size,
             _ => return Err(convert::bad(OP, "the batch size", batch_size, "an int that is at least 1")?),
@@ -38,16 +35,7 @@ fn batch_count(
             "discard" => false,
             _ => return Err(convert::bad(OP, "leftover", leftover, required)?),
         };
-        let got = whole.ty().clone();
-        let Some(&rows) = got.shape.sizes().first() else {
-            let required = "it must have at least one axis, or be vectorized";
-            return Err(ErrorKind::Rank { op: OP, got, required }.into());
-        };
-        if size > rows {
-            let required = "the first axis must be at least as long as a batch";
-            return Err(ErrorKind::Rank { op: OP, got, required }.into());
-        }
-        Ok(if is_filled { rows.div_ceil(size) } else { rows / size })
+        Ok(batches::count(tensor, size, is_filled)?)
     })
 }
 
@@ -56,22 +44,7 @@ fn batch_count(
 fn batch(tensor: &Bound<'_, PyTensor>, size: usize, position: usize) -> Fallible<PyTensor> {
     guard(|| {
         let tensor = &tensor.get().tensor;
-        let whole = tensor.flat();
-        let rows = whole.ty().shape.sizes()[0];
-        let start = position * size;
-        let batch_tensor = ops::with(|ops| {
-            if start + size <= rows {
-                return ops.slice_along_axis(&whole, start as i64, size as i64, 0, 1);
-            }
-            let tail = ops.slice_along_axis(&whole, start as i64, (rows - start) as i64, 0, 1)?;
-            let head = ops.slice_along_axis(&whole, 0, (size + start - rows) as i64, 0, 1)?;
-            ops.concatenate(&[tail, head], 0)
-        })?;
-        let mut axes = tensor.vectorized_axes().to_vec();
-        if let Some((_, first)) = axes.first_mut() {
-            *first = size;
-        }
-        Ok(PyTensor::new(batch_tensor.with_vectorized(&axes)))
+        Ok(PyTensor::new(ops::with(|ops| batches::batch(ops, tensor, size, position))?))
     })
 }
 

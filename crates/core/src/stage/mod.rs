@@ -22,6 +22,7 @@ mod balance;
 mod build;
 mod cut;
 mod error;
+mod pipeline;
 pub(crate) mod role;
 mod rule;
 mod run;

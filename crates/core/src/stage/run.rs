@@ -78,19 +78,34 @@ pub struct Chain {
     arguments: Vec<TensorType>,
     /// For each argument, whether a stage uses it.
     used: Vec<bool>,
-    steps: Vec<Step>,
+    pub(super) steps: Vec<Step>,
+    /// The stages that each stage waits for.
+    pub(super) waits: Vec<SmallVec<[usize; 4]>>,
     /// The number of values: the arguments, then the outputs of each stage.
-    values: usize,
+    pub(super) values: usize,
 }
 
 /// One stage, with its values as numbers.
 #[derive(Debug)]
-struct Step {
+pub(super) struct Step {
     placed: StageExecutable,
     /// The values that it takes, and whether this is their last use.
-    inputs: Vec<(usize, bool)>,
+    pub(super) inputs: Vec<(usize, bool)>,
     /// The number of the previous stage's first output.
-    before: usize,
+    pub(super) before: usize,
+}
+
+impl Step {
+    /// Runs the stage on its inputs.
+    pub(super) fn run(&self, inputs: Vec<Option<Tensor>>, hooks: &dyn Hooks) -> Result<Vec<Tensor>> {
+        let StageExecutable { executable, backend } = &self.placed;
+        let bring = |(input, value): (usize, Option<Tensor>)| {
+            let value = value.expect("a value lives until its last use");
+            if executable.uses(input) { bring("run", value, backend) } else { Ok(value) }
+        };
+        let operands = inputs.into_iter().enumerate().map(bring).collect::<Result<_>>()?;
+        executable.run(backend, operands, hooks)
+    }
 }
 
 impl Chain {
@@ -131,7 +146,7 @@ impl Chain {
             first_outputs.push(values);
             values += stage.region.results().len();
         }
-        Ok(Chain { arguments, used, steps, values })
+        Ok(Chain { arguments, used, steps, waits: waits(stages), values })
     }
 
     /// Runs the stages in sequence on the arguments of the whole graph: its parameters, then its captures.
@@ -142,6 +157,23 @@ impl Chain {
     /// # Errors
     /// Arguments of other types, and errors of the runs; values with other owners are unchanged.
     pub fn run(&self, arguments: Vec<Tensor>, hooks: &dyn Hooks) -> Result<Vec<Tensor>> {
+        let mut values = self.begin(arguments)?;
+        let mut outputs = Vec::new();
+        for step in &self.steps {
+            for (slot, tensor) in values[step.before..].iter_mut().zip(outputs) {
+                *slot = Some(tensor);
+            }
+            let take = |&(value, last): &(usize, bool)| {
+                if last { values[value].take() } else { values[value].clone() }
+            };
+            let inputs = step.inputs.iter().map(take).collect();
+            outputs = step.run(inputs, hooks)?;
+        }
+        Ok(outputs)
+    }
+
+    /// The values before the first stage: the arguments, where a stage uses them.
+    pub(super) fn begin(&self, arguments: Vec<Tensor>) -> Result<Vec<Option<Tensor>>> {
         let op = "run";
         if arguments.len() != self.arguments.len() {
             let (given, expected) = (arguments.len(), self.arguments.len());
@@ -158,20 +190,7 @@ impl Chain {
         let mut values: Vec<Option<Tensor>> =
             marked.map(|(argument, used)| used.then_some(argument)).collect();
         values.resize(self.values, None);
-        let mut outputs = Vec::new();
-        for Step { placed: StageExecutable { executable, backend }, inputs, before } in &self.steps {
-            for (slot, tensor) in values[*before..].iter_mut().zip(outputs) {
-                *slot = Some(tensor);
-            }
-            let mut operands = Vec::with_capacity(inputs.len());
-            for (input, &(value, last)) in inputs.iter().enumerate() {
-                let value = if last { values[value].take() } else { values[value].clone() };
-                let value = value.expect("a value lives until its last use");
-                operands.push(if executable.uses(input) { bring(op, value, backend)? } else { value });
-            }
-            outputs = executable.run(backend, operands, hooks)?;
-        }
-        Ok(outputs)
+        Ok(values)
     }
 }
 

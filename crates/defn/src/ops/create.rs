@@ -67,6 +67,16 @@ methods! {
 }
 
 with_operands! {
+    /// A scalar at every position of the tensor, whose elements are not read.
+    ///
+    /// - Shape: that of the tensor, with its names.
+    /// - Dtypes: any; promoted. A plain number takes the dtype of the tensor.
+    /// - Gradient: zero, and the sum of `g`.
+    fn fill(value; ) |ops, x| ops.fill(x, value, None);
+    errors "A value that is not a scalar (`Shape`).";
+    example { (x = s32[2] "1, 2") x.fill("7") == s32[2] "7, 7" }
+
+
     /// The matrix with its diagonal `offset` replaced by a vector.
     ///
     /// - Shape: unchanged.

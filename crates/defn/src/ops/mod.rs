@@ -152,6 +152,19 @@ macro_rules! shared {
     };
 }
 
+/// What [`Tensor::pad_outer`] puts around a tensor: its own elements, or a number.
+///
+/// ```
+/// use defn::prelude::*;
+/// use defn::PadMode;
+///
+/// let x = tensor![1, 2, 3]?;
+/// assert_eq!(x.pad_outer(&PadMode::Cyclic, &[(1, 1)])?.to_vec::<i32>()?, [3, 1, 2, 3, 1]);
+/// assert_eq!(x.pad_outer(&PadMode::Value(0.into()), &[(1, 0)])?.to_vec::<i32>()?, [0, 1, 2, 3]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+pub type PadMode = core::builder::PadMode<core::Tensor>;
+
 mod create;
 mod elementwise;
 mod fold;

@@ -7,9 +7,19 @@ use defn_core::{Axes, AxisRef, Location, Number, Result, Shape};
 use super::eager;
 use crate::at::{Index, window};
 use crate::expr::Operand;
-use crate::{Expr, Tensor};
+use crate::{Expr, PadMode, Tensor};
 
 methods! {
+    /// The tensor with its own elements around it, in a [`PadMode`], or with a scalar; `config` has the numbers of elements
+    /// before and after each axis.
+    ///
+    /// - Shape: each axis grows by both numbers; names are kept. With a scalar a negative number crops.
+    /// - Dtypes: any; unchanged, but promoted with a scalar.
+    /// - Gradient: the sum of `g` over all copies of an element.
+    fn pad_outer(mode: &PadMode, config: &[(i64, i64)]) |ops, x| ops.pad_outer(x, mode.clone(), config);
+    errors "Another number of entries than axes, and negative numbers (`Option`); an axis without elements to repeat (`Shape`).";
+    example { (x = s32[3] "1, 2, 3") x.pad_outer("&PadMode::Reflect, &[(1, 2)]") == s32[6] "2, 1, 2, 3, 2, 1" }
+
     /// The same elements in row-major order with other sizes. One size may be -1, which is inferred.
     ///
     /// - Shape: the given sizes; axis names are dropped.

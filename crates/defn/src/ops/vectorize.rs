@@ -28,4 +28,22 @@ methods! {
         (x = s32[2][3] "1, 2, 3, 4, 5, 6")
         x.vectorize("&[\"rows\"]").devectorize().sum("Axes::All, false") == s32 "21"
     }
+
+    /// The elements in row-major order, with other vectorized axes and another shape, or its own. One size may be -1 for
+    /// what is left.
+    ///
+    /// - Shape: the given one, without names; that of the tensor if none is given.
+    /// - Dtypes: any; unchanged.
+    /// - Gradient: differentiable.
+    fn revectorize(axes: &[(&str, i64)], shape: Option<&[i64]>) |ops, x| {
+        let axes: Vec<_> = axes.iter().map(|&(name, size)| (name.into(), size.into())).collect();
+        let shape: Option<Vec<_>> = shape.map(|sizes| sizes.iter().map(|&size| size.into()).collect());
+        vectorize::revectorize(ops, x, &axes, shape.as_deref(), None)
+    };
+    errors "Sizes that do not fit the number of elements, and more than one -1 (`Shape`); an axis name that stands on two \
+        axes (`Axis`).";
+    example {
+        (x = s32[6] "1, 2, 3, 4, 5, 6")
+        x.revectorize("&[(\"rows\", 2)], Some(&[-1])").sum("Axes::All, false") == s32 "6, 15"
+    }
 }
