@@ -203,6 +203,17 @@ pub mod prelude {
     };
 }
 
+/// ```
+/// use defn::prelude::*;
+///
+/// // `dn.vmap(f, in_axes=1)(x)` is a call here, and its closure captures what is not mapped.
+/// let f = jit(|x: Expr| defn::vmap_at(x, &[1], 0, |column| column.sum(Axes::All, false)));
+/// assert_eq!(f.call(tensor![[1, 2], [3, 4]]?)?.to_vec::<i32>()?, [4, 6]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[doc = include_str!("python.md")]
+pub mod python {}
+
 /// The core crate, for those who write backends, compilers and passes.
 ///
 /// ```

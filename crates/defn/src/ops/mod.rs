@@ -152,7 +152,7 @@ macro_rules! shared {
     };
 }
 
-/// What [`Tensor::pad_outer`] puts around a tensor: its own elements, or a number.
+/// What [`pad_outer`](Expr::pad_outer) puts around a tensor: its own elements, or a number.
 ///
 /// ```
 /// use defn::prelude::*;
@@ -174,5 +174,6 @@ mod linalg;
 mod order;
 mod reduce;
 mod shape;
+mod starts;
 mod vectorize;
 mod window;

@@ -1,12 +1,11 @@
 //! Shapes, names of axes, slices and joins.
 
 use defn_core as core;
-use defn_core::builder::{Arg, BuildShape, Start};
+use defn_core::builder::{Arg, BuildShape};
 use defn_core::{Axes, AxisRef, Location, Number, Result, Shape};
 
 use super::eager;
 use crate::at::{Index, window};
-use crate::expr::Operand;
 use crate::{Expr, PadMode, Tensor};
 
 methods! {
@@ -67,19 +66,6 @@ methods! {
     errors "A repetition below 1 (`Option`), and too little memory (`OutOfMemory`).";
     example { (x = s32[2] "1, 2") x.tile("&[2]") == s32[4] "1, 2, 1, 2" }
 
-    /// A window of the tensor: where it starts and its length, for each axis. A start out of range is moved so that the
-    /// window fits; a negative one becomes 0.
-    ///
-    /// - Shape: the lengths; axis names are kept.
-    /// - Dtypes: any; unchanged.
-    /// - Gradient: zeros with `g` in the window.
-    fn slice(starts: &[i64], lengths: &[i64]) |ops, x| {
-        let starts: Vec<Start<core::Tensor>> = starts.iter().map(|&start| start.into()).collect();
-        ops.slice(x, &starts, lengths, None)
-    };
-    errors "Other than one entry per axis (`Axis`), and a length that exceeds its axis (`Shape`).";
-    example { (x = s32[2][3] "0, 1, 2, 3, 4, 5") x.slice("&[0, 1], &[2, 2]") == s32[2][2] "1, 2, 4, 5" }
-
     /// What positions and ranges choose of the first axes: `x.at((0, 1..3))` is `x[0, 1:3]` of Python. Negative positions
     /// count from the end, and ranges are cut to the axis.
     ///
@@ -90,17 +76,6 @@ methods! {
     fn at(index: impl Index) |ops, x| window(ops, x, &index.parts());
     errors "More entries than axes (`Axis`), and a position out of range (`Bounds`).";
     example { (x = s32[2][3] "0, 1, 2, 3, 4, 5") x.at("(-1, 1..)") == s32[2] "4, 5" }
-
-    /// A window along one axis; the other axes are taken whole. A negative start counts from the end.
-    ///
-    /// - Shape: the axis has `length` elements; axis names are kept.
-    /// - Dtypes: any; unchanged.
-    /// - Gradient: zeros with `g` in the window.
-    fn slice_along_axis(start: i64, length: i64, axis: impl Into<AxisRef>)
-        |ops, x| ops.slice_along_axis(x, start, length, axis, 1);
-    errors "A length that exceeds the axis (`Shape`), an axis that the tensor does not have (`Axis`), and a window \
-        out of range (`Bounds`).";
-    example { (x = s32[2][3] "0, 1, 2, 3, 4, 5") x.slice_along_axis("-2, 2, 1") == s32[2][2] "1, 2, 4, 5" }
 
     /// The tensor with a number around its elements and between them.
     ///
@@ -219,18 +194,3 @@ impl Tensor {
 }
 
 defn_core::shape_functions!(shared);
-
-with_operands! {
-    /// The tensor with the window that begins at `starts` replaced by another tensor, of the same rank or a scalar.
-    /// Negative starts count from the end.
-    ///
-    /// - Shape: unchanged; axis names merge.
-    /// - Dtypes: any; promoted.
-    /// - Gradient: `g` with zeros in the window, and the window of `g`.
-    fn put_slice(update; starts: &[i64]) |ops, x| {
-        let starts: Vec<Start<core::Tensor>> = starts.iter().map(|&start| start.into()).collect();
-        ops.put_slice(x, &starts, update)
-    };
-    errors "Other than one start per axis (`Axis`), another rank, and an update larger than the tensor (`Shape`).";
-    example { (x = s32[3] "1, 2, 3", u = s32[2] "8, 9") x.put_slice("&u, &[-2]") == s32[3] "1, 8, 9" }
-}
