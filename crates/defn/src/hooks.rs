@@ -122,6 +122,10 @@ impl Hooks for RunHooks<'_> {
     }
 }
 
+#[diagnostic::on_unimplemented(
+    message = "the function of a hook returns nothing or `defn::Result<()>`, not `{Self}`",
+    note = "an error of your own becomes one of `defn` by `defn::Error::other`"
+)]
 /// What the function of a hook returns: nothing, or a `Result` whose error stops the run and comes out of the call.
 ///
 /// ```

@@ -27,6 +27,10 @@ use crate::backend;
 #[derive(Clone)]
 pub struct Tensor(pub(crate) core::Tensor);
 
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no type of elements",
+    note = "elements are bool, integers of 8 to 64 bits, f32 and f64"
+)]
 /// The Rust types of elements: bool, the integers of 8 to 64 bits, f32 and f64.
 ///
 /// ```

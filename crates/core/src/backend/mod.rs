@@ -47,6 +47,9 @@ pub struct BorrowedOperand<'a> {
     pub buffer: &'a Arc<dyn Buffer>,
 }
 
+/// The operands of an op.
+pub type Operands = SmallVec<[Operand; 3]>;
+
 /// The result buffers of an op.
 pub type Buffers = SmallVec<[Arc<dyn Buffer>; 1]>;
 
@@ -72,7 +75,7 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// Errors that depend on the elements, and memory.
-    fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers>;
+    fn run(&self, op: &Op, operands: Operands, outputs: &[TensorType]) -> Result<Buffers>;
 
     /// As [`Backend::run`], on borrowed operands, the first of which is on this backend: a fast path for
     /// small ops. None where there is no fast path for the op or its operands.
@@ -110,12 +113,7 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`Backend::run`], except for these.
-    fn run_unchecked(
-        &self,
-        op: &Op,
-        operands: SmallVec<[Operand; 3]>,
-        outputs: &[TensorType],
-    ) -> Result<Buffers> {
+    fn run_unchecked(&self, op: &Op, operands: Operands, outputs: &[TensorType]) -> Result<Buffers> {
         self.run(op, operands, outputs)
     }
 
@@ -143,7 +141,7 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     fn run_fold(
         &self,
         op: &Op,
-        operands: SmallVec<[Operand; 3]>,
+        operands: Operands,
         outputs: &[TensorType],
         checked: bool,
         poll: Poll<'_>,

@@ -9,8 +9,8 @@ use crate::expr::{Operand, record};
 use crate::{Expr, Tensor};
 
 /// A start from what a method was given.
-fn start_of(op: &'static str, given: Arg<core::Tensor>) -> Result<Start<core::Tensor>> {
-    match given {
+fn start_of(op: &'static str, given: impl Into<Arg<core::Tensor>>) -> Result<Start<core::Tensor>> {
+    match given.into() {
         Arg::Value(tensor) => Ok(Start::Value(tensor)),
         Arg::Number(Number::Int(position)) if i64::try_from(position).is_ok() => {
             Ok(Start::Index(position as i64))
@@ -67,7 +67,7 @@ macro_rules! with_starts {
             ) -> Result<Tensor> {
                 let $x = &self.0;
                 eager(Location::caller(), |$b| {
-                    let starts = $starts.iter().map(|start| start_of(stringify!($name), start.clone().into()));
+                    let starts = $starts.iter().map(|start| start_of(stringify!($name), start.clone()));
                     let $starts = starts.collect::<Result<Vec<_>>>()?;
                     $body
                 })

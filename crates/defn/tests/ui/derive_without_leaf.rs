@@ -1,0 +1,8 @@
+use defn::prelude::*;
+
+#[derive(Tree)]
+struct Model {
+    weight: f32,
+}
+
+fn main() {}

@@ -1,0 +1,5 @@
+use defn::prelude::*;
+
+fn main() {
+    let _ = jit(|x: Expr| x.max("one"));
+}
