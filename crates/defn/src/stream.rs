@@ -308,9 +308,7 @@ where
         let location = Location::caller();
         let receive = || {
             let found = self.receive(|state| Some(self.shared.wait(state)));
-            found.unwrap_or_else(|| {
-                Err(misuse("recv", "every output was received", "a chunk must be sent first"))
-            })
+            found.unwrap_or_else(|| Err(misuse("recv", "without a chunk under way", "given one by send")))
         };
         receive().map_err(|error| error.at(Some(location)))
     }
@@ -379,7 +377,7 @@ impl<C, S, O> State<C, S, O> {
         match &self.error {
             Some(error) => Err(error.clone()),
             None if self.has_ended || self.is_closed => {
-                Err(misuse(op, "the stream has ended", "another one must be started"))
+                Err(misuse(op, "at its end", "open; start another one"))
             }
             None => Ok(()),
         }
