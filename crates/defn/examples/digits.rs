@@ -1,15 +1,19 @@
 //! Trains the classifier of handwritten digits that `examples/digits.py` trains, to the same losses.
 //!
 //! `cargo run --release -p defn --example digits -- [--epochs N] [--seed N] [--data FILE] [--log FILE]`
+//!
+//! Prints the loss and the accuracy of each epoch, the time of a step, and the accuracy on digits that were held out.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use defn::prelude::*;
+use defn::try_each;
 
 const PIXELS: usize = 64;
 const HIDDEN: usize = 256;
@@ -19,21 +23,21 @@ const BATCH: usize = 32;
 const RATE: f64 = 3e-3;
 
 /// The parameters of both layers; their gradients and moments have the same form.
+#[derive(Tree)]
 struct Params<T> {
     hidden: T,
     hidden_bias: T,
     output: T,
     output_bias: T,
 }
-tree!(Params { hidden, hidden_bias, output, output_bias });
 
 /// The optimizer's state: how many steps, moving averages of gradients and their squares.
+#[derive(Tree)]
 struct Adam<T> {
     step: T,
     mean: Params<T>,
     square: Params<T>,
 }
-tree!(Adam { step, mean, square });
 
 /// A score for each class; the greatest is the guess.
 fn scores(params: &Params<Expr>, images: &Expr) -> Expr {
@@ -117,70 +121,36 @@ impl Random {
 
 /// Random weights, whose spread keeps the activations' spread, and an optimizer at its start.
 fn initial(random: &mut Random) -> defn::Result<(Params<Tensor>, Adam<Tensor>)> {
-    let zeros = |sizes: &[usize]| Tensor::full(sizes, DType::F32, 0);
-    let none = || {
-        Ok::<_, defn::Error>(Params {
-            hidden: zeros(&[PIXELS, HIDDEN])?,
-            hidden_bias: zeros(&[HIDDEN])?,
-            output: zeros(&[HIDDEN, CLASSES])?,
-            output_bias: zeros(&[CLASSES])?,
-        })
-    };
     let params = Params {
         hidden: random.uniform([PIXELS, HIDDEN], (6.0 / PIXELS as f64).sqrt())?,
+        hidden_bias: Tensor::full(&[HIDDEN], DType::F32, 0)?,
         output: random.uniform([HIDDEN, CLASSES], (6.0 / HIDDEN as f64).sqrt())?,
-        ..none()?
+        output_bias: Tensor::full(&[CLASSES], DType::F32, 0)?,
     };
-    Ok((params, Adam { step: Tensor::scalar(0)?, mean: none()?, square: none()? }))
+    let zeros = || try_each([&params], |[p]| p.zeros_like());
+    let (mean, square) = (zeros()?, zeros()?);
+    Ok((params, Adam { step: Tensor::scalar(0)?, mean, square }))
 }
 
-/// The images, u8 from 0 to 16, and the digits that they show.
+/// The images, u8[1797][PIXELS] from 0 to 16, and the digits that they show.
 struct Digits {
-    images: Vec<u8>,
-    labels: Vec<u8>,
+    images: Tensor,
+    labels: Tensor,
 }
 
 impl Digits {
-    fn load(path: &PathBuf) -> Result<Digits, Box<dyn Error>> {
-        let archive = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Digits { images: entry(&archive, "images.npy")?, labels: entry(&archive, "labels.npy")? })
+    fn load(path: &Path) -> Result<Digits, Box<dyn Error>> {
+        let mut arrays: BTreeMap<String, Tensor> = defn::load(path)?.into_iter().collect();
+        let mut array = |name| arrays.remove(name).ok_or_else(|| format!("the archive has no {name}"));
+        Ok(Digits { images: array("images")?.reshape(&[-1, PIXELS as i64])?, labels: array("labels")? })
     }
 
     /// The images and labels at some positions.
     fn batch(&self, positions: &[usize]) -> defn::Result<(Tensor, Tensor)> {
-        let image = |&at: &usize| self.images[at * PIXELS..(at + 1) * PIXELS].iter().copied();
-        let images: Vec<u8> = positions.iter().flat_map(image).collect();
-        let labels: Vec<u8> = positions.iter().map(|&at| self.labels[at]).collect();
-        let count = positions.len();
-        Ok((Tensor::from_slice(&images, &[count, PIXELS])?, Tensor::from_slice(&labels, &[count])?))
+        let positions = positions.iter().map(|&position| position as i32).collect::<Vec<_>>();
+        let positions = Tensor::try_from(positions)?;
+        Ok((self.images.take(&positions, 0)?, self.labels.take(&positions, 0)?))
     }
-}
-
-/// The elements of one array of bytes in a NumPy archive, which is a zip file, here without compression.
-fn entry(archive: &[u8], name: &str) -> Result<Vec<u8>, Box<dyn Error>> {
-    let number = |at: usize, bytes: usize| -> Option<usize> {
-        let field = archive.get(at..at + bytes)?;
-        Some(field.iter().rev().fold(0, |value, &byte| value << 8 | usize::from(byte)))
-    };
-    let find = || {
-        // The central directory is found from the file's last record, which has no comment here.
-        let end = archive.len().checked_sub(22)?;
-        let (mut at, count) = (number(end + 16, 4)?, number(end + 10, 2)?);
-        for _ in 0..count {
-            let (stored, size) = (number(at + 10, 2)? == 0, number(at + 24, 4)?);
-            let (name_size, extra, comment) = (number(at + 28, 2)?, number(at + 30, 2)?, number(at + 32, 2)?);
-            if archive.get(at + 46..at + 46 + name_size)? == name.as_bytes() && stored {
-                let local = number(at + 42, 4)?;
-                let start = local + 30 + number(local + 26, 2)? + number(local + 28, 2)?;
-                // An array is a header, whose length stands at its byte 8, and the elements.
-                return archive.get(start + 10 + number(start + 8, 2)?..start + size);
-            }
-            at += 46 + name_size + extra + comment;
-        }
-        None
-    };
-    let elements = find().ok_or_else(|| format!("the archive has no uncompressed {name}"))?;
-    Ok(elements.to_vec())
 }
 
 struct Options {
@@ -224,7 +194,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let options = options()?;
     let digits = Digits::load(&options.data)?;
     let mut random = Random { state: options.seed };
-    let order = random.shuffled(0..digits.labels.len());
+    let order = random.shuffled(0..digits.labels.shape().size());
     let (held_out, training) = order.split_at(HELD_OUT);
     println!("{} digits to train on, {} held out", training.len(), held_out.len());
 
