@@ -1,0 +1,13 @@
+//! Conversions between tensors and the types of other crates, and elements in host memory.
+
+mod host;
+#[cfg(feature = "ndarray")]
+mod ndarray;
+
+/// The error of a conversion: it must come with this line's file, and is compared without it.
+fn refused<T>(result: defn::Result<T>) -> String {
+    let error = result.err().expect("the conversion must be refused");
+    let location = error.location().expect("an error has a location").to_string();
+    assert!(location.contains("neighbours"), "{location}");
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
