@@ -42,6 +42,7 @@
 //!
 //! Conversions between [`Tensor`] and the types of other crates, by `TryFrom`; "moved" is without a copy, on the CPU:
 //! - `ndarray`: `Array` of any dimension (moved), views (copied), and `HostSlice::view`, which borrows a tensor.
+//! - `serde`: `Serialize` and `Deserialize` of [`Tensor`], [`DType`] and [`Shape`].
 //!
 //! The numbers of the crates [`half`] and [`num_complex`] are elements without any feature. In all conversions,
 //! vectorized axes are leading axes, as in [`Tensor::to_vec`], and names of axes are left out, except by `serde`.

@@ -2,3 +2,5 @@
 
 #[cfg(feature = "ndarray")]
 mod ndarray;
+#[cfg(feature = "serde")]
+mod serde;

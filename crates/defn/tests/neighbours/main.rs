@@ -3,6 +3,8 @@
 mod host;
 #[cfg(feature = "ndarray")]
 mod ndarray;
+#[cfg(feature = "serde")]
+mod serde;
 
 /// The error of a conversion: it must come with this line's file, and is compared without it.
 fn refused<T>(result: defn::Result<T>) -> String {
