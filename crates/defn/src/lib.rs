@@ -42,7 +42,13 @@
 //!
 //! Conversions between [`Tensor`] and the types of other crates, by `TryFrom`; "moved" is without a copy, on the CPU:
 //! - `ndarray`: `Array` of any dimension (moved), views (copied), and `HostSlice::view`, which borrows a tensor.
+//! - `nalgebra`: `DMatrix`, `SMatrix` (copied, since they are column-major) and `DVector` (moved).
+//! - `faer`: `Mat` and `Col` (copied).
+//! - `arrow`: `PrimitiveArray` (moved both ways), `BooleanArray` (copied), `FixedSizeListArray` of primitive elements
+//!   (moved both ways), and `&dyn Array` of these.
+//! - `image`: `ImageBuffer` and `DynamicImage` as `[height][width][channels]` (moved).
 //! - `serde`: `Serialize` and `Deserialize` of [`Tensor`], [`DType`] and [`Shape`].
+//! - `rand`: `random::key_from_rng`, a key from a generator of `rand`.
 //!
 //! The numbers of the crates [`half`] and [`num_complex`] are elements without any feature. In all conversions,
 //! vectorized axes are leading axes, as in [`Tensor::to_vec`], and names of axes are left out, except by `serde`.

@@ -1,8 +1,18 @@
 //! Conversions between tensors and the types of other crates, and elements in host memory.
 
+#[cfg(feature = "arrow")]
+mod arrow;
+#[cfg(feature = "faer")]
+mod faer;
 mod host;
+#[cfg(feature = "image")]
+mod image;
+#[cfg(feature = "nalgebra")]
+mod nalgebra;
 #[cfg(feature = "ndarray")]
 mod ndarray;
+#[cfg(feature = "rand")]
+mod rand;
 #[cfg(feature = "serde")]
 mod serde;
 

@@ -251,6 +251,7 @@ fn damaged_bytes_are_refused() -> Result<()> {
     assert!(read("f32", &[u64::MAX / 4, 4], &[]).is_err());
     assert!(read("f32", &[1 << 40], &[0; 4]).is_err());
     assert!(read("f33", &[], &[0; 4]).is_err());
+    assert_eq!(read("s4", &[1; 1000], &[0x10]).unwrap().shape().rank(), 1000);
     // Every prefix, and every change of a byte of the head, is an error or a tensor.
     let whole = postcard::to_allocvec(&tensor![[1.0, 2.0], [3.0, 4.0]]?).unwrap();
     for end in 0..whole.len() {
