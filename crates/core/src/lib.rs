@@ -32,6 +32,8 @@ pub mod print;
 pub mod profile;
 pub mod region;
 pub mod scalar;
+#[cfg(feature = "serde")]
+mod serde;
 pub mod shape;
 pub mod stack;
 pub mod stage;

@@ -40,6 +40,19 @@
 //! - `cpu` (default): the CPU backend, which is then the default backend.
 //! - `futures`: [`Stream`] is a `futures::Stream`.
 //! - `pjrt`: the module `pjrt`, devices through PJRT plugins, and the compiler "pjrt".
+//!
+//! Conversions between [`Tensor`] and the types of other crates, by `TryFrom`; "moved" is without a copy, on the CPU:
+//! - `ndarray`: `Array` of any dimension (moved), views (copied), and `HostSlice::view`, which borrows a tensor.
+//! - `nalgebra`: `DMatrix`, `SMatrix` (copied, since they are column-major) and `DVector` (moved).
+//! - `faer`: `Mat` and `Col` (copied).
+//! - `arrow`: `PrimitiveArray` (moved both ways), `BooleanArray` (copied), `FixedSizeListArray` of primitive elements
+//!   (moved both ways), and `&dyn Array` of these.
+//! - `image`: `ImageBuffer` and `DynamicImage` as `[height][width][channels]` (moved).
+//! - `serde`: `Serialize` and `Deserialize` of [`Tensor`], [`DType`] and [`Shape`].
+//! - `rand`: `random::key_from_rng`, a key from a generator of `rand`.
+//!
+//! The numbers of the crates [`half`] and [`num_complex`] are elements without any feature. In all conversions,
+//! vectorized axes are leading axes, as in [`Tensor::to_vec`], and names of axes are left out, except by `serde`.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 // Input never panics: what cannot fail says why, by `expect`.
@@ -61,8 +74,10 @@ mod fixed;
 mod grad;
 pub mod graph;
 mod hooks;
+mod host;
 mod jit;
 pub mod linalg;
+mod neighbours;
 mod nested;
 mod ops;
 mod parts;
@@ -175,9 +190,34 @@ pub use expr::{Expr, Operand};
 pub use files::{deserialize, load, save, serialize};
 pub use fixed::Static;
 pub use grad::{Pullback, custom_grad, grad, hessian, jacobian, value_and_grad, value_and_grad_of, vjp};
+/// The crate whose [`f16`](half::f16) and [`bf16`](half::bf16) are the elements of tensors of f16 and bf16.
+///
+/// ```
+/// use defn::half::bf16;
+/// use defn::prelude::*;
+///
+/// let x = Tensor::from_vec(vec![bf16::from_f32(1.5)], &[1])?;
+/// assert_eq!(x.dtype(), DType::BF16);
+/// assert_eq!((x * 2.0)?.to_vec::<bf16>()?, [bf16::from_f32(3.0)]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+pub use half;
 pub use hooks::{Outcome, block, hook, named_hook, runtime_call};
+pub use host::HostSlice;
 pub use jit::{Jit, jit};
 pub use nested::Nested;
+/// The crate whose [`Complex`](num_complex::Complex) of f32 and of f64 are the elements of tensors of c64 and c128.
+///
+/// ```
+/// use defn::num_complex::Complex;
+/// use defn::prelude::*;
+///
+/// let x = Tensor::from_vec(vec![Complex::new(3f32, 4.0)], &[1])?;
+/// assert_eq!(x.dtype(), DType::C64);
+/// assert_eq!(x.abs()?.to_vec::<f32>()?, [5.0]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+pub use num_complex;
 pub use ops::PadMode;
 pub use parts::{Batches, Leftover};
 pub use profile::{Profile, ProfileStep};

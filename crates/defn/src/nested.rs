@@ -3,8 +3,8 @@
 use defn_core::builder::default_scalar;
 use defn_core::{DType, Error, ErrorKind, Location, Number, Result, Shape, TensorType};
 
-use crate::tensor::{make_tensor, of_bytes};
-use crate::{Element, Tensor};
+use crate::tensor::of_bytes;
+use crate::{Element, Tensor, host};
 
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no elements for a tensor",
@@ -119,7 +119,8 @@ impl Tensor {
     #[track_caller]
     pub fn from_nested<A: Nested<Leaf: Element>>(nested: A) -> Result<Tensor> {
         let location = Location::caller();
-        let made = collected("from_nested", &nested).and_then(|(sizes, leaves)| make_tensor(&leaves, &sizes));
+        let made = collected("from_nested", &nested)
+            .and_then(|(sizes, leaves)| host::from_vec("from_nested", leaves, Shape::new(&sizes)));
         made.map_err(|error| error.at(Some(location)))
     }
 

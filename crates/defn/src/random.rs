@@ -25,6 +25,8 @@ pub use defn_core::compose::random::{Method, Sample};
 use defn_core::{AxisRef, Location, Number, Result};
 
 use crate::expr::{Operand, record};
+#[cfg(feature = "rand")]
+pub use crate::neighbours::rand::key_from_rng;
 use crate::ops::eager;
 use crate::{Expr, Tensor};
 

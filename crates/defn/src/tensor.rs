@@ -7,8 +7,11 @@ use defn_core::backend::{Backend, HostMemory};
 use defn_core::builder::Arg;
 use defn_core::location::during;
 use defn_core::{DType, ErrorKind, Location, Name, Number, Result, Shape, TensorType};
+use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
+use half::{bf16, f16};
+use num_complex::Complex;
 
-use crate::backend;
+use crate::{backend, host};
 
 /// A tensor: elements of one dtype, in a shape, on a backend. It is immutable, cheap to clone, and may cross threads.
 ///
@@ -29,9 +32,10 @@ pub struct Tensor(pub(crate) core::Tensor);
 
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no type of elements",
-    note = "elements are bool, integers of 8 to 64 bits, f32 and f64"
+    note = "elements are bool, integers of 8 to 64 bits, f32 and f64, and those of the crates half and num-complex"
 )]
-/// The Rust types of elements: bool, the integers of 8 to 64 bits, f32 and f64.
+/// The Rust types of elements: bool, the integers of 8 to 64 bits, f32 and f64; `f16` and `bf16` of the crate
+/// [`half`], and `Complex<f32>` and `Complex<f64>` of [`num_complex`]. The other dtypes have no Rust type.
 ///
 /// ```
 /// use defn::prelude::*;
@@ -44,7 +48,7 @@ pub struct Tensor(pub(crate) core::Tensor);
 /// assert_eq!(ones(1i64)?.ty().to_string(), "s64[3]");
 /// # Ok::<(), defn::Error>(())
 /// ```
-pub trait Element: Copy + sealed::Sealed + 'static {
+pub trait Element: Copy + Send + Sync + sealed::Sealed + 'static {
     /// The dtype of the elements.
     const DTYPE: DType;
 
@@ -71,13 +75,50 @@ pub trait Element: Copy + sealed::Sealed + 'static {
 }
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait Sealed: Sized {
+        /// The bytes of elements, in place.
+        fn bytes(elements: &[Self]) -> &[u8];
+
+        /// Bytes as elements, in place. None where they are not aligned, and for bool: a byte from outside may be no
+        /// valid bool of Rust.
+        fn slice(bytes: &[u8]) -> Option<&[Self]>;
+    }
 }
+
+/// The types whose slices `bytemuck` takes for bytes, and bytes for slices.
+macro_rules! plain {
+    ($($ty:ty),*) => {$(
+        impl sealed::Sealed for $ty {
+            fn bytes(elements: &[$ty]) -> &[u8] {
+                bytemuck::cast_slice(elements)
+            }
+
+            fn slice(bytes: &[u8]) -> Option<&[$ty]> {
+                bytemuck::try_cast_slice(bytes).ok()
+            }
+        }
+    )*};
+}
+plain!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64, Complex<f32>, Complex<f64>);
+
+/// The types of the crate `half`, by its own casts to the integers of their bits.
+macro_rules! halves {
+    ($($ty:ty),*) => {$(
+        impl sealed::Sealed for $ty {
+            fn bytes(elements: &[$ty]) -> &[u8] {
+                bytemuck::cast_slice::<u16, u8>(elements.reinterpret_cast())
+            }
+
+            fn slice(bytes: &[u8]) -> Option<&[$ty]> {
+                bytemuck::try_cast_slice::<u8, u16>(bytes).ok().map(HalfBitsSliceExt::reinterpret_cast)
+            }
+        }
+    )*};
+}
+halves!(f16, bf16);
 
 macro_rules! elements {
     ($($ty:ty => $dtype:ident;)*) => {$(
-        impl sealed::Sealed for $ty {}
-
         impl Element for $ty {
             const DTYPE: DType = DType::$dtype;
 
@@ -94,10 +135,38 @@ macro_rules! elements {
 elements! {
     u8 => U8; u16 => U16; u32 => U32; u64 => U64;
     i8 => S8; i16 => S16; i32 => S32; i64 => S64;
-    f32 => F32; f64 => F64;
+    f16 => F16; bf16 => BF16; f32 => F32; f64 => F64;
 }
 
-impl sealed::Sealed for bool {}
+/// Complex numbers: the real part first.
+macro_rules! complex_elements {
+    ($($part:ty => $dtype:ident;)*) => {$(
+        impl Element for Complex<$part> {
+            const DTYPE: DType = DType::$dtype;
+
+            fn write(self, bytes: &mut Vec<u8>) {
+                self.re.write(bytes);
+                self.im.write(bytes);
+            }
+
+            fn read(bytes: &[u8]) -> Complex<$part> {
+                let (re, im) = bytes.split_at(bytes.len() / 2);
+                Complex::new(<$part>::read(re), <$part>::read(im))
+            }
+        }
+    )*};
+}
+complex_elements! { f32 => C64; f64 => C128; }
+
+impl sealed::Sealed for bool {
+    fn bytes(elements: &[bool]) -> &[u8] {
+        bytemuck::cast_slice(elements)
+    }
+
+    fn slice(_bytes: &[u8]) -> Option<&[bool]> {
+        None
+    }
+}
 
 impl Element for bool {
     const DTYPE: DType = DType::Bool;
@@ -128,7 +197,9 @@ impl Tensor {
     #[track_caller]
     pub fn from_slice<T: Element>(elements: &[T], sizes: &[usize]) -> Result<Tensor> {
         let location = Location::caller();
-        make_tensor(elements, sizes).map_err(|error| error.at(Some(location)))
+        let made = host::copied("from_slice", elements)
+            .and_then(|elements| host::from_vec("from_slice", elements, Shape::new(sizes)));
+        made.map_err(|error| error.at(Some(location)))
     }
 
     /// A scalar: bool from a bool, s32 from an integer, f32 from a float, c64 from a complex number. An integer wraps;
@@ -234,7 +305,7 @@ impl Tensor {
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let location = Location::caller();
-        self.read("to_vec").map_err(|error| error.at(Some(location)))
+        self.read_vec("to_vec").map_err(|error| error.at(Some(location)))
     }
 
     /// The only element.
@@ -252,7 +323,7 @@ impl Tensor {
     #[track_caller]
     pub fn item<T: Element>(&self) -> Result<T> {
         let location = Location::caller();
-        let read = || match self.read("item")?[..] {
+        let read = || match *self.read_slice("item")? {
             [item] => Ok(item),
             _ => Err(ErrorKind::NotScalar { op: "item", what: "the tensor", got: self.ty().clone() }.into()),
         };
@@ -331,33 +402,11 @@ impl Tensor {
     pub fn core(&self) -> &core::Tensor {
         &self.0
     }
-
-    fn read<T: Element>(&self, op: &'static str) -> Result<Vec<T>> {
-        if self.dtype() != T::DTYPE {
-            let (got, required, hint) = (self.ty().clone(), T::DTYPE.name(), "; convert it with as_type");
-            return Err(ErrorKind::OperandDType { op, got, required, hint }.into());
-        }
-        let memory = self.0.host_bytes(op)?;
-        Ok(memory.bytes().chunks_exact(size_of::<T>()).take(self.0.whole().size()).map(T::read).collect())
-    }
-}
-
-pub(crate) fn make_tensor<T: Element>(elements: &[T], sizes: &[usize]) -> Result<Tensor> {
-    let ty = TensorType::new(T::DTYPE, Shape::new(sizes))?;
-    if ty.size() != elements.len() {
-        let (given, required) = (format!("{ty}"), format!("of the {} elements given", elements.len()));
-        return Err(ErrorKind::OptionValue { op: "from_slice", option: "the shape", given, required }.into());
-    }
-    let mut bytes = Vec::with_capacity(ty.byte_size());
-    for &element in elements {
-        element.write(&mut bytes);
-    }
-    of_bytes(ty, bytes)
 }
 
 /// A tensor of elements in row-major order, as many as the type says.
-pub(crate) fn of_bytes(ty: TensorType, bytes: Vec<u8>) -> Result<Tensor> {
-    let buffer = backend::default_backend()?.from_host(&ty, HostMemory::new(Arc::new(bytes)))?;
+pub(crate) fn of_bytes(ty: TensorType, bytes: impl Into<HostMemory>) -> Result<Tensor> {
+    let buffer = backend::default_backend()?.from_host(&ty, bytes.into())?;
     Ok(Tensor(core::Tensor::concrete(ty, buffer)))
 }
 
