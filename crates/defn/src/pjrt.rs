@@ -243,6 +243,6 @@ pub fn gather(tensor: &Tensor, mesh: &Arc<MeshBackend>, spec: &Spec) -> defn_cor
     let host = crate::backend::host()?;
     let mut ops = Ops::new(host.clone(), Source::Unknown);
     let blocks = MeshBackend::blocks(tensor.core())?;
-    let bring = |device: usize| blocks[device].copy_to("gather", &host);
+    let bring = |device: usize| blocks.get(device).expect("a block on each device").copy_to("gather", &host);
     Ok(Tensor(spec.join(&mut ops, mesh.mesh(), bring)?))
 }

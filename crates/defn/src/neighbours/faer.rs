@@ -127,6 +127,7 @@ fn of_column<T: Element>(column: ColRef<'_, T>) -> Result<Tensor> {
     host::from_vec(OP, elements, Shape::new(&[column.nrows()]))
 }
 
+#[expect(clippy::indexing_slicing, reason = "the positions of a matrix of these sizes")]
 fn to_matrix<T: Element>(tensor: &Tensor) -> Result<Mat<T>> {
     let [rows, columns] = sizes(OP, tensor, "a matrix must have two axes; reshape it")?;
     let elements = tensor.read_slice::<T>(OP)?;
@@ -134,6 +135,7 @@ fn to_matrix<T: Element>(tensor: &Tensor) -> Result<Mat<T>> {
     Ok(Mat::from_fn(rows, columns, |row, column| elements[row * columns + column]))
 }
 
+#[expect(clippy::indexing_slicing, reason = "the positions of a column of this size")]
 fn to_column<T: Element>(tensor: &Tensor) -> Result<Col<T>> {
     let [rows] = sizes(OP, tensor, "a column must have one axis; reshape it, or take a Mat")?;
     let elements = tensor.read_slice::<T>(OP)?;

@@ -30,6 +30,7 @@ fn sizes<const N: usize>(
 /// The elements of a matrix, given row by row, column by column. Given column by column, with rows and columns
 /// exchanged, it returns them row by row.
 #[cfg(any(feature = "faer", feature = "nalgebra"))]
+#[expect(clippy::indexing_slicing, reason = "the positions of a matrix of these sizes")]
 fn transposed<T: crate::Element>(
     op: &'static str,
     elements: &[T],
