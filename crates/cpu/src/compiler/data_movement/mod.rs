@@ -279,6 +279,10 @@ impl MovementFuser<'_> {
         if !is_transposition(node) || ty.dtype.is_complex() || ty.dtype.storage_bytes() < 4 {
             return None;
         }
+        // The group may read it with other axes, as a reshape of it.
+        if ty.shape.rank() != last + 1 {
+            return None;
+        }
         let value_view = self.fusion.unfiltered_view(self.graph, base)?;
         if let Op::Constant(_) = self.graph.node(value_view.base).op {
             return None;

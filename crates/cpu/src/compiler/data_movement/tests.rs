@@ -129,3 +129,19 @@ fn what_a_join_computes_in_its_place_is_not_read_through() {
     // The join with the exponentials, and the sum.
     assert_eq!(steps(text), 2);
 }
+
+#[test]
+fn transpositions_are_read_with_more_or_fewer_axes() {
+    for shape in ["[1][256][128]", "[256][1][128]", "[256][128]", "[32768]", "[2][128][128]"] {
+        let text = format!(
+            "(f32[128][256]) {{
+    %0 = parameter {{index: 0}} : f32[128][256]
+    %1 = transpose %0 {{axes: [1, 0]}} : f32[256][128]
+    %2 = reshape %1 : f32{shape}
+    %3 = add %2 %2 : f32{shape}
+    return %3
+}}"
+        );
+        assert!(steps(&text) <= 2, "{shape}");
+    }
+}
