@@ -61,6 +61,18 @@ impl Error {
         &self.inner.operands
     }
 
+    /// What `{}` prints without the lines about operands and locations: for a user of the program, who does not have its
+    /// source.
+    ///
+    /// ```
+    /// use defn_core::DType;
+    /// let error = "f31".parse::<DType>().unwrap_err();
+    /// assert!(error.message().starts_with("dtype: \"f31\" is no dtype"));
+    /// ```
+    pub fn message(&self) -> String {
+        self.inner.kind.to_string()
+    }
+
     /// Adds the user's line, unless the error has one.
     #[must_use]
     pub fn at(mut self, location: Option<Location>) -> Error {

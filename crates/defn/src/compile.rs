@@ -178,6 +178,7 @@ impl<R: Tree<Expr>> Program<R> {
             Some(backend) => backend,
             None => backend::default_backend()?,
         };
+        separate(&mut inputs, &options.donate)?;
         let hooks = RunHooks { table: &self.table, named: &options.hooks };
         let run = || self.executable.run(&backend, inputs, &hooks);
         // Whoever uses a donated argument after is told which call took it.
@@ -194,4 +195,20 @@ impl<R: Tree<Expr>> Program<R> {
             Tensor(output.with_vectorized(lanes.next().expect("axes for each result")))
         })
     }
+}
+
+/// Copies each donated tensor whose memory another argument has too, such as the equal results of an earlier call: memory
+/// is given away once.
+fn separate(inputs: &mut [core::Tensor], donate: &[usize]) -> Result<()> {
+    for (index, &position) in donate.iter().enumerate() {
+        let Some(own) = inputs.get(position).and_then(core::Tensor::buffer).cloned() else { continue };
+        let is_shared = inputs.iter().enumerate().any(|(other, x)| {
+            let is_later = donate.iter().skip(index + 1).any(|&later| later == other);
+            other != position && !is_later && x.buffer().is_some_and(|buffer| Arc::ptr_eq(buffer, &own))
+        });
+        if is_shared && let Some(input) = inputs.get_mut(position) {
+            *input = input.copy_to("donate", &own.backend())?;
+        }
+    }
+    Ok(())
 }

@@ -1,32 +1,4 @@
-//! Numerical definitions: a function is traced once into a typed graph, checked, differentiated, compiled, and
-//! run on the CPU or on another backend.
-//!
-//! [`jit`] takes a closure over [`Expr`], whose operators do not return a `Result`: the first error is kept in the
-//! trace, with its line of the program, and comes out of the call. Operations on [`Tensor`] run at once and return a
-//! `Result`.
-//!
-//! ```
-//! use defn::prelude::*;
-//!
-//! // A line through points, by gradient descent.
-//! let step = jit(|((slope, offset), x, y): ((Expr, Expr), Expr, Expr)| {
-//!     let at = (slope, offset);
-//!     let (loss, gradient) = value_and_grad(&at, |(slope, offset)| {
-//!         (slope * &x + offset - &y).pow(2).mean(Axes::All, false)
-//!     });
-//!     (each([&at, &gradient], |[value, gradient]| value - 0.1 * gradient), loss)
-//! });
-//! let x = Tensor::from_slice(&[0f32, 1.0, 2.0, 3.0], &[4])?;
-//! let y = Tensor::from_slice(&[1f32, 3.0, 5.0, 7.0], &[4])?;
-//! let mut line = (Tensor::scalar(0.0)?, Tensor::scalar(0.0)?);
-//! for _ in 0..300 {
-//!     line = step.call((line, x.clone(), y.clone()))?.0;
-//! }
-//! assert!((line.0.item::<f32>()? - 2.0).abs() < 1e-3);
-//! assert!((line.1.item::<f32>()? - 1.0).abs() < 1e-3);
-//! assert_eq!(step.programs(), 1);
-//! # Ok::<(), defn::Error>(())
-//! ```
+#![doc = include_str!("../README.md")]
 //!
 //! # How to read these pages
 //! - `f32[2][3]` is the type of a tensor: its dtype, and the sizes of its axes. `f32` alone is a scalar.

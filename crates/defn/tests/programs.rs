@@ -420,3 +420,15 @@ fn profiles_count_steps_of_loops() {
     assert!(steps.iter().any(|step| step.depth == 1 && step.runs == 3), "{profile}");
     assert!(profile.to_string().contains("programs.rs"), "{profile}");
 }
+
+#[test]
+fn equal_results_may_be_donated_together() {
+    let start = jit(|x: Expr| (x.zeros_like(), x.zeros_like(), x));
+    let step = jit(|(a, b, x): (Expr, Expr, Expr)| (&a + &x, &b - &x, x)).donating(&[0, 1]);
+    let mut state = start.call(Tensor::full(&[64], DType::F32, 2.0).unwrap()).unwrap();
+    for _ in 0..3 {
+        state = step.call(state).unwrap();
+    }
+    assert_eq!(state.0.to_vec::<f32>().unwrap(), [6.0; 64]);
+    assert_eq!(state.1.to_vec::<f32>().unwrap(), [-6.0; 64]);
+}

@@ -134,7 +134,7 @@ async fn answer(
         Ok(prediction) => Ok(Json(prediction)),
         Err(error) if is_internal(error.class()) => Err(internal(&error)),
         // The message, without the lines of this program that the text of an error names.
-        Err(error) => Err((StatusCode::BAD_REQUEST, error.kind().to_string())),
+        Err(error) => Err((StatusCode::BAD_REQUEST, error.message())),
     }
 }
 
