@@ -23,11 +23,128 @@ use defn_core::backend::Executable;
 use defn_core::stage::{Chain, StageExecutable};
 use defn_core::{Location, Result};
 
-pub use defn_core::cost::{Cost, cost};
-pub use defn_core::diff::{Difference, diff};
-pub use defn_core::print::{dot, mermaid};
+/// ```
+/// # use defn::prelude::*;
+/// use defn::graph::{Cost, cost};
+/// let f = jit(|x: Expr| x.sin().exp()).compile(Tensor::template(&[2], DType::F32)?)?;
+/// let cost: Cost = cost(f.graph());
+/// assert_eq!((cost.flops, cost.read), (4, 16));
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[doc(inline)]
+pub use defn_core::cost::Cost;
+/// ```
+/// # use defn::prelude::*;
+/// use defn::graph::cost;
+/// let f = jit(|x: Expr| x.sin().exp()).compile(Tensor::template(&[2], DType::F32)?)?;
+/// assert_eq!(cost(f.graph()).flops, 4);
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[doc(inline)]
+pub use defn_core::cost::cost;
+/// ```
+/// # use defn::prelude::*;
+/// use defn::graph::{Difference, diff};
+/// let f = jit(|x: Expr| x.sin().exp()).compile(Tensor::template(&[2], DType::F32)?)?;
+/// let none: Difference = diff(f.graph(), f.graph());
+/// assert!(none.is_empty());
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[doc(inline)]
+pub use defn_core::diff::Difference;
+/// ```
+/// # use defn::prelude::*;
+/// use defn::graph::diff;
+/// let f = jit(|x: Expr| x.sin().exp()).compile(Tensor::template(&[2], DType::F32)?)?;
+/// assert!(diff(f.graph(), f.graph()).is_empty());
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[doc(inline)]
+pub use defn_core::diff::diff;
+/// ```
+/// # use defn::prelude::*;
+/// use defn::graph::dot;
+/// let f = jit(|x: Expr| x.sin().exp()).compile(Tensor::template(&[2], DType::F32)?)?;
+/// assert!(dot(f.graph()).starts_with("digraph"));
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[doc(inline)]
+pub use defn_core::print::dot;
+/// ```
+/// # use defn::prelude::*;
+/// use defn::graph::mermaid;
+/// let f = jit(|x: Expr| x.sin().exp()).compile(Tensor::template(&[2], DType::F32)?)?;
+/// assert!(mermaid(f.graph()).starts_with("flowchart"));
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[doc(inline)]
+pub use defn_core::print::mermaid;
+/// ```
+/// # use defn::prelude::*;
+/// use defn::graph::Region;
+/// let f = jit(|x: Expr| x.sin().exp()).compile(Tensor::template(&[2], DType::F32)?)?;
+/// let again = Region::from_text(&f.graph().to_text())?;
+/// assert_eq!(again, **f.graph());
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[doc(inline)]
 pub use defn_core::region::Region;
-pub use defn_core::stage::{Decision, Marks, Rule, Stage, split};
+/// ```
+/// # use defn::prelude::*;
+/// use defn::graph::{Decision, split};
+/// let f = jit(|x: Expr| x.sin().exp()).compile(Tensor::template(&[2], DType::F32)?)?;
+/// let stages = split(f.graph(), |visit| {
+///     Ok(if visit.name() == "sin" { Decision::After } else { Decision::None })
+/// })?;
+/// assert_eq!(stages.len(), 2);
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[doc(inline)]
+pub use defn_core::stage::Decision;
+/// ```
+/// # use defn::prelude::*;
+/// use defn::graph::{Marks, Rule};
+///
+/// let f = jit(|x: Expr| x.sin().mark("a").exp().mark("b").sqrt());
+/// let f = f.compile(Tensor::template(&[2], DType::F32)?)?;
+/// assert_eq!(f.split(&Rule::Marks(Marks::All))?.len(), 3);
+/// assert_eq!(f.split(&Rule::Marks(Marks::Named(vec!["b".into()])))?.len(), 2);
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[doc(inline)]
+pub use defn_core::stage::Marks;
+/// ```
+/// # use defn::prelude::*;
+/// use defn::graph::{Decision, Rule};
+/// let f = jit(|x: Expr| x.sin().exp()).compile(Tensor::template(&[2], DType::F32)?)?;
+/// assert_eq!(f.split(&Rule::Every(1))?.len(), 2);
+/// let at_exp = Rule::Ops { names: vec!["exp".into()], decision: Decision::Before };
+/// assert_eq!(f.split(&at_exp)?.len(), 2);
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[doc(inline)]
+pub use defn_core::stage::Rule;
+/// ```
+/// # use defn::prelude::*;
+/// use defn::graph::{Rule, Stage};
+/// let f = jit(|x: Expr| x.sin().exp()).compile(Tensor::template(&[2], DType::F32)?)?;
+/// let stages = f.split(&Rule::Every(1))?;
+/// let last: &Stage = &stages.stages()[1];
+/// assert_eq!((last.position(), last.count()), (1, 2));
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[doc(inline)]
+pub use defn_core::stage::Stage;
+/// ```
+/// # use defn::prelude::*;
+/// use defn::graph::{Decision, split};
+/// let f = jit(|x: Expr| x.sin().exp()).compile(Tensor::template(&[2], DType::F32)?)?;
+/// let stages = split(f.graph(), |_| Ok(Decision::After))?;
+/// assert_eq!(stages.len(), 2);
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[doc(inline)]
+pub use defn_core::stage::split;
 
 use crate::hooks::RunHooks;
 use crate::{Compiled, Expr, Tensor, Tree, backend};

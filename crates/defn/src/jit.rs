@@ -37,6 +37,8 @@ use crate::{Compiled, Expr, Tensor, Tree};
 pub fn jit<A, R, F>(fun: F) -> Jit<F, A, R>
 where
     F: Fn(A) -> R,
+    A: Tree<Expr>,
+    R: Tree<Expr>,
 {
     Jit { fun, options: Options::default(), programs: Mutex::default(), types: PhantomData }
 }

@@ -120,16 +120,58 @@ pub use defn_core::ErrorKind;
 /// ```
 #[doc(inline)]
 pub use defn_core::Result;
-pub use defn_core::backend::{Checks, MemoryNeed};
+/// ```
+/// # use defn::prelude::*;
+/// use defn::Checks;
+///
+/// let log = jit(|x: Expr| x.log()).with_checks(Checks { nan: true, ..Checks::default() });
+/// assert!(log.call(Tensor::scalar(-1.0)?).is_err());
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[doc(inline)]
+pub use defn_core::backend::Checks;
+/// ```
+/// # use defn::prelude::*;
+/// use defn::MemoryNeed;
+///
+/// let f = jit(|x: Expr| x.sin()).compile(Tensor::template(&[100], DType::F32)?)?;
+/// let need: MemoryNeed = f.memory()?;
+/// assert_eq!(need.peak(), 400);
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[doc(inline)]
+pub use defn_core::backend::MemoryNeed;
 pub use defn_core::builder::{ConvOptions, FftLength, PerAxis, WindowOptions, WindowPadding};
 pub use defn_core::live::Group as LiveTensors;
 pub use defn_core::op::Direction;
 pub use defn_core::origin::{OperandInfo, Origin};
 pub use defn_core::{Axes, Axis, AxisRef, DType, ErrorClass, Number, Shape, TensorType};
+/// ```
+/// let before = defn::set_threads(Some(1))?;
+/// assert_eq!(defn::threads()?, 1);
+/// defn::set_threads(before)?;
+/// # Ok::<(), defn::Error>(())
+/// ```
 #[cfg(feature = "cpu")]
-pub use defn_cpu::{
-    Allocator, MemoryReport, ThreadCount, machine_code, memory_report, set_threads, threads, with_threads,
-};
+#[doc(inline)]
+pub use defn_cpu::set_threads;
+/// ```
+/// assert!(defn::threads()? >= 1);
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[cfg(feature = "cpu")]
+#[doc(inline)]
+pub use defn_cpu::threads;
+/// ```
+/// let inside = defn::with_threads(1, defn::threads)??;
+/// assert_eq!(inside, 1);
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[cfg(feature = "cpu")]
+#[doc(inline)]
+pub use defn_cpu::with_threads;
+#[cfg(feature = "cpu")]
+pub use defn_cpu::{Allocator, MemoryReport, machine_code, memory_report};
 /// Makes a struct or an enum that is generic over its leaves a container: a [`Tree`](trait@Tree). The first type
 /// parameter is the leaf. Every field is a leaf or a container, but for those marked `#[tree(static)]`, which are
 /// values: a function is compiled again for another value.

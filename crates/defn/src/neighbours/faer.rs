@@ -77,7 +77,7 @@ impl<T: Element> TryFrom<&Col<T>> for Tensor {
 /// use faer::{Mat, mat};
 ///
 /// let x = Tensor::from_vec(vec![1f64, 2.0, 3.0, 4.0], &[2, 2])?;
-/// assert_eq!(Mat::try_from(&x)?, mat![[1f64, 2.0], [3.0, 4.0]]);
+/// assert_eq!(Mat::<f64>::try_from(&x)?, mat![[1f64, 2.0], [3.0, 4.0]]);
 /// let error = Mat::<f64>::try_from(&x.sum(0, false)?).unwrap_err();
 /// assert!(error.to_string().starts_with("faer: the operand is f64[2], "));
 /// # Ok::<(), defn::Error>(())
@@ -99,7 +99,7 @@ impl<T: Element> TryFrom<&Tensor> for Mat<T> {
 /// use faer::{Col, col};
 ///
 /// let x = Tensor::from_vec(vec![1f32, 2.0], &[2])?;
-/// assert_eq!(Col::try_from(&x)?, col![1f32, 2.0]);
+/// assert_eq!(Col::<f32>::try_from(&x)?, col![1f32, 2.0]);
 /// # Ok::<(), defn::Error>(())
 /// ```
 impl<T: Element> TryFrom<&Tensor> for Col<T> {

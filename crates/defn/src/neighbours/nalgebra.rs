@@ -109,7 +109,7 @@ to_matrix! {
     /// use nalgebra::DMatrix;
     ///
     /// let x = Tensor::from_vec(vec![1f32, 2.0, 3.0, 4.0], &[2, 2])?;
-    /// assert_eq!(DMatrix::try_from(&x)?, DMatrix::from_row_slice(2, 2, &[1f32, 2.0, 3.0, 4.0]));
+    /// assert_eq!(DMatrix::<f32>::try_from(&x)?, DMatrix::from_row_slice(2, 2, &[1f32, 2.0, 3.0, 4.0]));
     /// let error = DMatrix::<f32>::try_from(&x.sum(0, false)?).unwrap_err();
     /// assert!(error.to_string().starts_with("nalgebra: the operand is f32[2], "));
     /// # Ok::<(), defn::Error>(())
@@ -124,7 +124,7 @@ to_matrix! {
     /// use nalgebra::DVector;
     ///
     /// let x = Tensor::from_vec(vec![1i64, 2], &[2])?;
-    /// assert_eq!(DVector::try_from(&x)?, DVector::from_vec(vec![1i64, 2]));
+    /// assert_eq!(DVector::<i64>::try_from(&x)?, DVector::from_vec(vec![1i64, 2]));
     /// # Ok::<(), defn::Error>(())
     /// ```
     to_vector;
@@ -137,8 +137,8 @@ to_matrix! {
     /// use nalgebra::{Matrix2, Vector2};
     ///
     /// let x = Tensor::from_vec(vec![1f32, 2.0, 3.0, 4.0], &[2, 2])?;
-    /// assert_eq!(Matrix2::try_from(&x)?, Matrix2::new(1f32, 2.0, 3.0, 4.0));
-    /// assert_eq!(Vector2::try_from(&x.sum(0, false)?)?, Vector2::new(4f32, 6.0));
+    /// assert_eq!(Matrix2::<f32>::try_from(&x)?, Matrix2::new(1f32, 2.0, 3.0, 4.0));
+    /// assert_eq!(Vector2::<f32>::try_from(&x.sum(0, false)?)?, Vector2::new(4f32, 6.0));
     /// # Ok::<(), defn::Error>(())
     /// ```
     to_static;

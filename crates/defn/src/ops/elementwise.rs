@@ -220,9 +220,14 @@ impl Tensor {
     }
 }
 
-macro_rules! tensor_operator {
+/// Operators run at once: with tensors and numbers on the right, and with the numbers of literals on the left.
+macro_rules! tensor_operators {
     ($($trait:ident $method:ident $build:ident;)*) => {$(
-        impl<R: Into<Arg<core::Tensor>>> ops::$trait<R> for &Tensor {
+        tensor_operators! { @right $trait $method $build: &Tensor, Tensor }
+        tensor_operators! { @left $trait $method $build: i32 &Tensor, i32 Tensor, f64 &Tensor, f64 Tensor }
+    )*};
+    (@right $trait:ident $method:ident $build:ident: $($left:ty),*) => {$(
+        impl<R: Into<Arg<core::Tensor>>> ops::$trait<R> for $left {
             type Output = Result<Tensor>;
 
             #[track_caller]
@@ -231,22 +236,42 @@ macro_rules! tensor_operator {
             }
         }
     )*};
+    (@left $trait:ident $method:ident $build:ident: $($left:ident $right:ty),*) => {$(
+        impl ops::$trait<$right> for $left {
+            type Output = Result<Tensor>;
+
+            #[track_caller]
+            fn $method(self, right: $right) -> Result<Tensor> {
+                eager(Location::caller(), |ops| ops.$build(self, &right.0)).map(Tensor)
+            }
+        }
+    )*};
 }
-tensor_operator! {
+tensor_operators! {
     Add add add;
     Sub sub subtract;
     Mul mul multiply;
     Div div divide;
     Rem rem remainder;
+    BitAnd bitand bitwise_and;
+    BitOr bitor bitwise_or;
+    BitXor bitxor bitwise_xor;
+    Shl shl left_shift;
+    Shr shr right_shift;
 }
 
-impl ops::Neg for &Tensor {
-    type Output = Result<Tensor>;
+macro_rules! tensor_negation {
+    ($($ty:ty),*) => {$(
+        impl ops::Neg for $ty {
+            type Output = Result<Tensor>;
 
-    #[track_caller]
-    fn neg(self) -> Result<Tensor> {
-        self.negate()
-    }
+            #[track_caller]
+            fn neg(self) -> Result<Tensor> {
+                self.negate()
+            }
+        }
+    )*};
 }
+tensor_negation!(&Tensor, Tensor);
 
 defn_core::elementwise_functions!(shared);
