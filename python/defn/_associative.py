@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from defn._core import Tensor
     from defn.typing import Axis
 
+
 def associative_scan(
     function: Callable[[Any, Any], Any], elements: Any, axis: Axis, reverse: bool
 ) -> Any:

@@ -148,3 +148,28 @@ fn scans_say_what_is_wrong() -> Result {
     assert_eq!(inner.call(matrix()?).unwrap_err().class(), ErrorClass::Shape);
     Ok(())
 }
+
+#[test]
+fn operators_take_tensors_and_numbers_in_every_order() {
+    let x = || tensor![6, 10].unwrap();
+    let found = |result: defn::Result<Tensor>| result.unwrap().to_vec::<i32>().unwrap();
+    assert_eq!(found(x() + x()), [12, 20]);
+    assert_eq!(found(&x() + &x()), [12, 20]);
+    assert_eq!(found(x() - &x()), [0, 0]);
+    assert_eq!(found(&x() * x()), [36, 100]);
+    assert_eq!(found(x() * 2), [12, 20]);
+    assert_eq!(found(2 * x()), [12, 20]);
+    assert_eq!(found(20 - &x()), [14, 10]);
+    assert_eq!(found(x() % 4), [2, 2]);
+    assert_eq!(found(x() & 3), [2, 2]);
+    assert_eq!(found(&x() | 1), [7, 11]);
+    assert_eq!(found(x() ^ x()), [0, 0]);
+    assert_eq!(found(x() << 1), [12, 20]);
+    assert_eq!(found(&x() >> 1), [3, 5]);
+    assert_eq!(found(1 << x()), [64, 1024]);
+    assert_eq!(found(-x()), [-6, -10]);
+    let floats = |result: defn::Result<Tensor>| result.unwrap().to_vec::<f32>().unwrap();
+    assert_eq!(floats(x() / 4), [1.5, 2.5]);
+    assert_eq!(floats(0.5 * x()), [3.0, 5.0]);
+    assert_eq!(floats(x() + 0.5), [6.5, 10.5]);
+}

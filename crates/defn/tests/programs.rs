@@ -198,7 +198,7 @@ fn stages_give_what_the_whole_gives() {
     let captured = tensor![1.0, 2.0, 3.0].unwrap();
     let f = jit(move |(x, w): (Expr, Expr)| {
         let h = (x.dot(&w) + &captured).tanh().mark("hidden");
-        (h.sum(Axes::All, false), h.dot(&w.transpose(Axes::All)) * 2.0)
+        (h.sum(Axes::All, false), h.dot(w.transpose(Axes::All)) * 2.0)
     });
     let x = Tensor::iota(&[4, 2], DType::F32, None).unwrap().divide(8).unwrap();
     let w = Tensor::iota(&[2, 3], DType::F32, None).unwrap().divide(6).unwrap();

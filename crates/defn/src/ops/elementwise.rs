@@ -232,7 +232,8 @@ macro_rules! tensor_operators {
 
             #[track_caller]
             fn $method(self, right: R) -> Result<Tensor> {
-                self.$build(right)
+                // A call by the method's name alone would be one of this operator.
+                Tensor::$build(&self, right)
             }
         }
     )*};
