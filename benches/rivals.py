@@ -42,6 +42,7 @@ CRATES = {
     "burn": "burn-tensor",
 }
 FLAGS = "-C target-cpu=native"
+UNKNOWN = "The reason is not known."
 
 HEAD = """# Benchmarks in Rust
 
@@ -64,7 +65,7 @@ LEGEND = """
 *Best* is the fastest other library. The columns of libraries are their times as multiples of
 defn's: where a number is less than 1, the library is faster. They are measured with one thread; the
 last two columns with two threads, which all libraries but nalgebra, rustfft, rand and loops can
-use. *burn* is burn's backend flex, and *burn-ndarray* its older backend.""".splitlines()
+use. *burn* is burn on its backend flex.""".splitlines()
 
 
 @dataclass
@@ -176,17 +177,23 @@ def reasons(rows: Sequence[Row]) -> list[str]:
         return [*lines, "No library is faster than defn by more than a tenth."]
     lines += [
         "Another library is faster by more than a tenth at these workloads. The reasons were",
-        "measured with `perf` and with smaller programs.",
+        "measured with `perf`, or by changing one thing.",
     ]
+    rest = []
     for row in slow:
+        reason = " ".join(REASONS.get(row.name, "").split())
+        if not reason and not is_slower(row, 1):
+            rest.append(f"{row.name} ({report.times(row.beside(2))}, {row.best(2)})")
+            continue
         found = [
             f"{report.times(row.beside(threads))} ({row.best(threads)}) with {threads}"
             for threads in THREADS
             if is_slower(row, threads)
         ]
         count = "threads" if is_slower(row, THREADS[-1]) else "thread"
-        reason = REASONS.get(row.name, "not known yet.")
-        lines += ["", f"**{row.name}**: {' and '.join(found)} {count}. {reason}"]
+        lines += ["", f"**{row.name}**: {' and '.join(found)} {count}. {reason or UNKNOWN}"]
+    if rest:
+        lines += ["", f"With two threads, for reasons that are not known: {', '.join(rest)}."]
     return lines
 
 
