@@ -16,8 +16,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-import defn as dn
-
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
 CHART = ROOT / "docs" / "benchmarks.png"
@@ -78,6 +76,9 @@ class Machine:
     @classmethod
     def measured(cls) -> Machine:
         """Measures this machine."""
+        # The page of the Rust crate needs no extension.
+        import defn as dn
+
         found = dn.jit(dn.negate, compiler="cpu").profile(np.ones(1, np.float32)).machine
         return cls(max(copy_bandwidth(), found.bandwidth), found.flops)
 
@@ -97,9 +98,14 @@ class Machine:
             return "within a tenth, which is the noise between two runs"
         return "not at the machine's limit, so that it can be improved"
 
-    @staticmethod
-    def words() -> str:
+    @classmethod
+    def words(cls) -> str:
         """The processor's model and count, and the version of Python."""
+        return f"{cls.processors()}, Python {platform.python_version()}"
+
+    @staticmethod
+    def processors() -> str:
+        """The processor's model and count."""
         model = platform.processor() or platform.machine()
         try:
             for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -109,7 +115,7 @@ class Machine:
         except OSError:
             pass
         count = len(os.sched_getaffinity(0))
-        return f"{model}, {count} processors, Python {platform.python_version()}"
+        return f"{model}, {count} processors"
 
 
 def best(call: Callable[[], object], seconds: float = 0.4) -> float:
