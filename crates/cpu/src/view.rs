@@ -197,6 +197,15 @@ impl<'a> ViewMut<'a> {
         grain: usize,
         work: impl Fn(usize, &mut [MaybeUninit<T>]) + Sync,
     ) {
+        self.fill_with(par, grain, &work);
+    }
+
+    fn fill_with<T: Plain>(
+        &mut self,
+        par: Par,
+        grain: usize,
+        work: &(dyn Fn(usize, &mut [MaybeUninit<T>]) + Sync),
+    ) {
         let this = &*self;
         par.for_chunks(this.ty.size(), grain, |chunk| {
             // SAFETY: chunks are disjoint and in bounds, and the view is borrowed mutably meanwhile.

@@ -92,6 +92,19 @@ impl<'a> OpRun<'a> {
         candidates: &[usize],
         work: impl FnOnce(&[View<'_>], &mut ViewMut<'_>, Par) -> Result<()>,
     ) -> Result<Buffers> {
+        let mut work = Some(work);
+        // Many ops have work of their own; what finds their memory is compiled once.
+        self.run_in_memory(candidates, &mut |views, out, par| {
+            let work = work.take().expect("work is done once");
+            work(views, out, par)
+        })
+    }
+
+    fn run_in_memory(
+        self,
+        candidates: &[usize],
+        work: &mut dyn FnMut(&[View<'_>], &mut ViewMut<'_>, Par) -> Result<()>,
+    ) -> Result<Buffers> {
         let op = self.allocator.op;
         let (operands, ty) = match self.memory {
             Memory::Planned { operands, results, aliased_operand } => {

@@ -87,7 +87,7 @@ impl OpRun<'_> {
         // [outer][axis][inner] to [outer][inner][axis], and back.
         let outer = sizes[..axis.index()].iter().product::<usize>();
         let size = sizes[axis.index()];
-        let order = Shape::new(&[0; 3]).axes().collect::<SmallVec<[Axis; 3]>>();
+        let order = Shape::new(&[0; 3]).axes().collect::<SmallVec<[Axis; 6]>>();
         let order = [order[0], order[2], order[1]];
         let rows = Shape::new(&[outer, inner, size]);
         self.run_with_scratch(|views, out, par| {

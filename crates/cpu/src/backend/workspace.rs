@@ -15,12 +15,12 @@ pub(crate) fn may_overwrite(
     op: &Op,
     operands: &[&TensorType],
     outputs: &[TensorType],
-) -> SmallVec<[usize; 3]> {
+) -> SmallVec<[usize; 4]> {
     let [output] = outputs else { return SmallVec::new() };
     let declared = op.in_place();
     let task = |task: Option<Task>| {
         let overwritten_index = task.and_then(|task| matrix::aliased_operand(task, operands, output));
-        overwritten_index.into_iter().collect::<SmallVec<[usize; 3]>>()
+        overwritten_index.into_iter().collect::<SmallVec<[usize; 4]>>()
     };
     let candidates = if let Op::TriangularSolve { lower, left_side, transform_a } = op {
         task(Some(Task::of_triangular(*lower, *left_side, *transform_a, false)))

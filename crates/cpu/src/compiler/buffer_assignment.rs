@@ -298,7 +298,7 @@ impl Assigner<'_> {
     /// Adds allocations of what a step writes, or aliases it with an input that nothing reads after the step.
     fn assign_outputs(&mut self, at: usize, step: &mut Step) {
         let mut candidates = step.alias_candidates(self.graph);
-        let mut aliases: SmallVec<[(usize, usize); 3]> = SmallVec::new();
+        let mut aliases: SmallVec<[(usize, usize); 4]> = SmallVec::new();
         for output in 0..step.outputs.len() {
             let slot = self.slots.slot_of(step.outputs[output].0);
             let end = self.live_ranges[slot].end.unwrap_or(at);
@@ -361,7 +361,7 @@ impl Assigner<'_> {
     fn assign_arena(&mut self, steps: &mut [Step]) -> (usize, Option<usize>) {
         let mut arena = Arena::default();
         let mut largest_temporary: Option<(usize, usize)> = None;
-        let mut ends: Vec<SmallVec<[usize; 2]>> = vec![SmallVec::new(); steps.len() + 1];
+        let mut ends: Vec<SmallVec<[usize; 4]>> = vec![SmallVec::new(); steps.len() + 1];
         for (at, step) in steps.iter_mut().enumerate() {
             for (value, _) in &step.outputs {
                 let index = self.live_ranges[self.slots.slot_of(*value)]

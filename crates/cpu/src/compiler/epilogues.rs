@@ -163,7 +163,7 @@ impl OpWithEpilogue {
 
     /// The outputs that may lie in the memory of an input: pairs of both. What the op reads is read until its last
     /// element is made.
-    pub(super) fn alias_candidates(&self) -> SmallVec<[(usize, usize); 3]> {
+    pub(super) fn alias_candidates(&self) -> SmallVec<[(usize, usize); 4]> {
         let mut alias_candidates = SmallVec::new();
         for (source, (_, view)) in self.sources.iter().zip(&self.nest.inputs) {
             match source {

@@ -77,7 +77,7 @@ pub(super) struct Step {
     /// What is read.
     pub(super) inputs: SmallVec<[(Value, BufferRef); 4]>,
     /// What is written.
-    pub(super) outputs: SmallVec<[(Value, BufferRef); 2]>,
+    pub(super) outputs: SmallVec<[(Value, BufferRef); 4]>,
     /// The operand of an op that its result aliases.
     pub(super) aliased_input: Option<usize>,
     /// Where the scratch memory of the step begins in the arena.
@@ -259,7 +259,7 @@ impl Step {
     }
 
     /// The outputs that may alias an input of the same size: pairs of both.
-    pub(super) fn alias_candidates(&self, graph: &Graph) -> SmallVec<[(usize, usize); 3]> {
+    pub(super) fn alias_candidates(&self, graph: &Graph) -> SmallVec<[(usize, usize); 4]> {
         match &self.work {
             Work::Op => {
                 let node = &graph.nodes()[self.node];

@@ -129,7 +129,7 @@ impl PlanRun<'_> {
             Work::Nest(nest) => unsafe { nest.run(operands, results, scratch, step.par) },
             Work::Epilogue(epilogue) => {
                 let inputs: SmallVec<[View<'_>; 8]> = inputs.map(input).collect();
-                let results: SmallVec<[ViewMut<'_>; 2]> = outputs.map(output).collect();
+                let results: SmallVec<[ViewMut<'_>; 3]> = outputs.map(output).collect();
                 // SAFETY: the scratch memory belongs to the step alone.
                 unsafe { epilogue.run(graph, &inputs, &results, scratch, step.par, &|| self.hooks.poll())? };
             }
@@ -139,7 +139,7 @@ impl PlanRun<'_> {
             }
             Work::Op => {
                 let inputs: SmallVec<[View<'_>; 8]> = inputs.map(input).collect();
-                let results: SmallVec<[ViewMut<'_>; 2]> = outputs.map(output).collect();
+                let results: SmallVec<[ViewMut<'_>; 3]> = outputs.map(output).collect();
                 let poll = || self.hooks.poll();
                 run_into(&node.op, &inputs, &results, step.aliased_input, step.par, false, &poll)?;
             }
@@ -257,7 +257,7 @@ pub(super) struct RunMemory {
     /// The memory of each result that has its own.
     results: SmallVec<[Option<Storage>; 4]>,
     /// Donated arguments, and the results that reuse their memory.
-    reused_arguments: SmallVec<[(usize, usize); 2]>,
+    reused_arguments: SmallVec<[(usize, usize); 4]>,
 }
 
 impl RunMemory {

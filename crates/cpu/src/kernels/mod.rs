@@ -25,4 +25,5 @@ pub(crate) use support::testing;
 pub(crate) use support::{
     CastFrom, Element, Integer, Plain, Real, SendPtr, StridedView, TILE, cast, epilogue, fill_tiles, peak,
     scratch, stream, thread_memory, with_compute, with_integer, with_position, with_real, with_width,
+    with_wrapping,
 };

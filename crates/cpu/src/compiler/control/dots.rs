@@ -35,7 +35,7 @@ const MIN_VECTOR: usize = 4;
 
 /// The sums of rows, and the terms of an address.
 type Sums = SmallVec<[Val; BLOCK_ROWS]>;
-type Terms = SmallVec<[(Val, i64); 2]>;
+type Terms = SmallVec<[(Val, i64); 3]>;
 
 /// A matrix: the bytes from one row, and from one column, to the next.
 struct Matrix<'m> {

@@ -34,7 +34,7 @@ impl<'f> Original<'f> {
     /// instructions if `is_small`.
     pub(super) fn new(function: &'f Function, steps: i64, is_small: bool) -> Original<'f> {
         let mut ends = vec![usize::MAX; function.insts.len()];
-        let mut open: SmallVec<[usize; 8]> = SmallVec::new();
+        let mut open: SmallVec<[usize; 6]> = SmallVec::new();
         for (at, inst) in function.insts.iter().enumerate() {
             if let Op::Else | Op::EndLoop(_) | Op::EndIf(_) | Op::EndLanes = inst.op {
                 ends[open.pop().expect("a block is open")] = at;

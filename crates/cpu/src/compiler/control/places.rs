@@ -19,7 +19,7 @@ pub(super) struct Place {
     pub(super) buffer: u16,
     /// Indices that are known only when the function runs, and the bytes that a step of each passes. Of an address, the
     /// buffer is [`NOWHERE`].
-    pub(super) terms: SmallVec<[(Val, i64); 2]>,
+    pub(super) terms: SmallVec<[(Val, i64); 3]>,
     pub(super) offset: i64,
 }
 

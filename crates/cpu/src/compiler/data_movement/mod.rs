@@ -131,7 +131,7 @@ impl MovementFuser<'_> {
         let (graph, fusion) = (self.graph, self.fusion);
         let nodes = &fusion.order[index].nodes;
         let first = &graph.nodes()[nodes[0]];
-        let own: SmallVec<[usize; 8]> = if is_reader { nodes.as_slice().into() } else { SmallVec::new() };
+        let own: SmallVec<[usize; 6]> = if is_reader { nodes.as_slice().into() } else { SmallVec::new() };
         let sizes = first.outputs.first()?.shape.sizes();
         let divided = boxes(through.borders(graph, fusion, sizes)?, sizes)?;
         if through.has_windows() && divided.len() * nodes.len() > MAX_NODES {
@@ -295,7 +295,7 @@ impl MovementFuser<'_> {
     }
 
     /// The concatenations that nobody but a fusion group reads, element by element.
-    fn concats(&self, index: usize) -> Option<SmallVec<[usize; 2]>> {
+    fn concats(&self, index: usize) -> Option<SmallVec<[usize; 4]>> {
         self.single_use_operands(index, &mut |base| is_join(self.graph, &self.graph.nodes()[base]))
     }
 
@@ -304,11 +304,11 @@ impl MovementFuser<'_> {
         &self,
         index: usize,
         is_wanted: &mut dyn FnMut(usize) -> bool,
-    ) -> Option<SmallVec<[usize; 2]>> {
+    ) -> Option<SmallVec<[usize; 4]>> {
         let (graph, fusion) = (self.graph, self.fusion);
         let group = &fusion.order[index];
         let sizes = graph.nodes()[group.nodes[0]].outputs[0].shape.sizes();
-        let mut single_use_operands: SmallVec<[usize; 2]> = SmallVec::new();
+        let mut single_use_operands: SmallVec<[usize; 4]> = SmallVec::new();
         for &position in &group.nodes {
             let node = &graph.nodes()[position];
             for &input in &node.inputs {

@@ -28,7 +28,7 @@ const MIN_ELEMENTS: usize = 1 << 8;
 #[derive(Debug)]
 pub(super) struct ReadThrough {
     /// The joins and slices that need no memory.
-    pub(super) members: SmallVec<[usize; 8]>,
+    pub(super) members: SmallVec<[usize; 6]>,
     pub(super) reads: SmallVec<[JoinRead; 4]>,
 }
 
@@ -51,7 +51,7 @@ enum OfJoin {
 
 impl ReadThrough {
     /// Joins that are read as a whole.
-    pub(super) fn whole(graph: &Graph, joins: SmallVec<[usize; 2]>) -> ReadThrough {
+    pub(super) fn whole(graph: &Graph, joins: SmallVec<[usize; 4]>) -> ReadThrough {
         let read = |&join: &usize| {
             let rank = graph.nodes()[join].outputs[0].shape.sizes().len();
             JoinRead { key: join, join, starts: Sizes::from_elem(0, rank) }
@@ -190,7 +190,7 @@ impl MovementFuser<'_> {
         if sizes.iter().product::<usize>() < MIN_ELEMENTS {
             return None;
         }
-        let mut members: SmallVec<[usize; 8]> = SmallVec::new();
+        let mut members: SmallVec<[usize; 6]> = SmallVec::new();
         // The joins among the operands, and how they are read.
         let mut operands: SmallVec<[(usize, OfJoin); 8]> = SmallVec::new();
         for &position in nodes {
@@ -284,7 +284,7 @@ impl MovementFuser<'_> {
         &self,
         index: usize,
         operands: &[(usize, OfJoin)],
-        members: &mut SmallVec<[usize; 8]>,
+        members: &mut SmallVec<[usize; 6]>,
     ) {
         let (graph, fusion) = (self.graph, self.fusion);
         loop {

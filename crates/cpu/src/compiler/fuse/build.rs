@@ -47,7 +47,7 @@ pub(in super::super) struct Fused {
     /// The inputs of gathers, which no result may alias.
     pub(in super::super) unaliasable_inputs: SmallVec<[usize; 4]>,
     /// The results that may alias no input: inputs are read after these were written.
-    pub(in super::super) unaliasable_results: SmallVec<[usize; 2]>,
+    pub(in super::super) unaliasable_results: SmallVec<[usize; 4]>,
     /// The values whose memory the next buffers are.
     pub(in super::super) results: Values,
     /// The bytes of the buffer behind them, which each thread has for itself; 0 if there is none.
@@ -325,7 +325,7 @@ impl<'a> Body<'a> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Position {
     pub(super) offset: i64,
-    pub(super) terms: SmallVec<[(Val, i64); 2]>,
+    pub(super) terms: SmallVec<[(Val, i64); 3]>,
 }
 
 impl Position {

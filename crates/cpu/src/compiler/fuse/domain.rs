@@ -85,14 +85,14 @@ impl Domain {
         let sizes = axes.sizes()?;
         let strides = strides_along(&view, &sizes);
         let mut step = self.elements();
-        let steps: SmallVec<[usize; 8]> = sizes
+        let steps: SmallVec<[usize; 6]> = sizes
             .iter()
             .map(|size| {
                 step /= size;
                 step
             })
             .collect();
-        let (mut own, mut along): (Sizes, SmallVec<[isize; 4]>) = Default::default();
+        let (mut own, mut along): (Sizes, SmallVec<[isize; 6]>) = Default::default();
         for &(size, step) in &self.reordered {
             for axis in (0..sizes.len()).filter(|&axis| (step..step * size).contains(&steps[axis])) {
                 own.push(sizes[axis]);
@@ -128,7 +128,7 @@ pub(in super::super) type Sizes = SmallVec<[usize; 4]>;
 pub(super) struct Axes {
     elements: usize,
     /// How many elements one step of an axis passes.
-    steps: SmallVec<[usize; 8]>,
+    steps: SmallVec<[usize; 6]>,
 }
 
 impl Axes {
@@ -181,8 +181,8 @@ impl Axes {
 }
 
 /// The strides of a view along such axes, in elements.
-pub(super) fn strides_along(view: &StridedView, sizes: &[usize]) -> SmallVec<[isize; 4]> {
-    let mut strides: SmallVec<[isize; 4]> = SmallVec::new();
+pub(super) fn strides_along(view: &StridedView, sizes: &[usize]) -> SmallVec<[isize; 6]> {
+    let mut strides: SmallVec<[isize; 6]> = SmallVec::new();
     let mut dims = view.dims().iter().rev().copied();
     let mut open = dims.next();
     // How many elements the axes of the view's open axis have passed.

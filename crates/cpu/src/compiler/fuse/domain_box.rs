@@ -19,7 +19,7 @@ pub(in super::super) struct DomainBox {
     pub(in super::super) starts: Sizes,
     pub(in super::super) sizes: Sizes,
     /// The nodes that are computed in every box of the domain. Others are computed in this box alone.
-    pub(in super::super) nodes: SmallVec<[usize; 8]>,
+    pub(in super::super) nodes: SmallVec<[usize; 6]>,
     /// What each concatenation, padding or transposition is in the box, and each window of one that is read through.
     pub(in super::super) sources: FxHashMap<usize, BoxSource>,
     pub(in super::super) block: Option<TransposeBlock>,

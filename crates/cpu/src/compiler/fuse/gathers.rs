@@ -38,7 +38,7 @@ pub(super) struct Entry {
 /// The inputs of a nest that a gather reads: the table, and the positions of each entry.
 pub(super) struct GatherInputs {
     pub(super) table: usize,
-    pub(super) entries: SmallVec<[usize; 2]>,
+    pub(super) entries: SmallVec<[usize; 4]>,
 }
 
 /// How a node reads a table at positions, if that is what it does.
@@ -106,9 +106,9 @@ pub(in super::super) fn gathered(
     fusion: &FusionGroups,
     uses: &dyn Uses,
     nodes: &[(usize, NodeRole)],
-) -> SmallVec<[usize; 2]> {
-    let mut found: SmallVec<[usize; 2]> = SmallVec::new();
-    let mut refused: SmallVec<[usize; 2]> = SmallVec::new();
+) -> SmallVec<[usize; 4]> {
+    let mut found: SmallVec<[usize; 4]> = SmallVec::new();
+    let mut refused: SmallVec<[usize; 4]> = SmallVec::new();
     for &(position, role) in nodes {
         for &input in &graph.nodes()[position].inputs {
             let value_view = fusion.view(graph, input);
@@ -154,7 +154,7 @@ impl Reads {
         let Gather { table, entries, size: _ } = gather(graph, node).expect("it was found so");
         let table = self.add((node.inputs[0], table, is_per_group));
         let entries = entries.into_iter().map(|entry| self.add((node.inputs[1], entry.view, is_per_group)));
-        let entries: SmallVec<[usize; 2]> = entries.collect();
+        let entries: SmallVec<[usize; 4]> = entries.collect();
         self.unaliasable_inputs.push(table);
         self.unaliasable_inputs.extend_from_slice(&entries);
         self.gathers.insert((base, is_per_group), GatherInputs { table, entries });

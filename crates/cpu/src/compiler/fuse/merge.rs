@@ -22,7 +22,7 @@ pub(in super::super) enum Reduction {
 
 impl Reduction {
     /// The reduction that a node is, and the axes that it reduces; None stands for all.
-    pub(in super::super) fn of(op: &GraphOp) -> Option<(Reduction, Option<SmallVec<[Axis; 4]>>)> {
+    pub(in super::super) fn of(op: &GraphOp) -> Option<(Reduction, Option<SmallVec<[Axis; 6]>>)> {
         if let GraphOp::Reduce { op, axes, keep_axes: _ } = op {
             return Some((Reduction::Of(*op), Some(axes.iter().copied().collect())));
         }
@@ -43,7 +43,7 @@ impl Reduction {
 }
 
 /// The state of a reduction in registers.
-pub(super) type State = SmallVec<[Val; 2]>;
+pub(super) type State = SmallVec<[Val; 4]>;
 
 /// How two states are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

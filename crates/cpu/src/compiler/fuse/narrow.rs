@@ -27,7 +27,7 @@ struct Column {
     /// Where they begin in the value, and how many elements the last begins behind the first.
     offset: usize,
     most: usize,
-    inputs: SmallVec<[usize; 3]>,
+    inputs: SmallVec<[usize; 4]>,
 }
 
 /// Whether a box is a column of which vectors cannot read or write all elements.

@@ -141,7 +141,7 @@ impl Reads {
         let others = self.inputs.iter().enumerate().skip(self.first).filter(|(other, (base, view))| {
             base == value && !self.is_per_group[*other] && strides_along(view, sizes) == strides
         });
-        let mut others: SmallVec<[(usize, usize); 8]> =
+        let mut others: SmallVec<[(usize, usize); 6]> =
             others.map(|(other, (_, view))| (view.offset(), other)).collect();
         others.sort_unstable();
         let mut record: SmallVec<[usize; 4]> = SmallVec::new();

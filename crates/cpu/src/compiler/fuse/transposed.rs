@@ -153,6 +153,6 @@ fn column_step(view: &StridedView, domain: &Domain, columns: usize) -> Option<is
     if axes.sizes()? != own {
         return None;
     }
-    let strides: SmallVec<[isize; 4]> = strides_along(view, &own);
+    let strides: SmallVec<[isize; 6]> = strides_along(view, &own);
     strides.iter().rev().nth(1).copied()
 }

@@ -402,7 +402,7 @@ impl Function {
 
     /// The first and the last instruction of each loop, condition and `lanes`, the inner ones first.
     fn blocks(&self) -> impl Iterator<Item = (usize, usize)> {
-        let mut open: SmallVec<[usize; 8]> = SmallVec::new();
+        let mut open: SmallVec<[usize; 6]> = SmallVec::new();
         self.insts.iter().enumerate().filter_map(move |(at, inst)| {
             if let Op::Loop | Op::If | Op::Lanes = inst.op {
                 open.push(at);

@@ -63,9 +63,9 @@ pub(super) struct Nest {
     /// The inputs of gathers, which no result may alias.
     unaliasable_inputs: SmallVec<[usize; 4]>,
     /// The results that may alias no input.
-    unaliasable_results: SmallVec<[usize; 2]>,
+    unaliasable_results: SmallVec<[usize; 4]>,
     /// The indices of the fusion groups that are gathers fused into the nest.
-    pub(super) gathers: SmallVec<[usize; 2]>,
+    pub(super) gathers: SmallVec<[usize; 4]>,
     pub(super) results: Values,
     code: Arc<SharedCode>,
     /// The nest that stores past the caches, where its results are too large for them.

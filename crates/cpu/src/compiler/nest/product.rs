@@ -24,7 +24,7 @@ struct ProductKey {
     /// Of both operands and of the result.
     dtypes: [DType; 3],
     sizes: [SmallVec<[usize; 4]>; 3],
-    contract: [SmallVec<[Axis; 2]>; 2],
+    contract: [SmallVec<[Axis; 6]>; 2],
     batch: usize,
 }
 
@@ -91,7 +91,7 @@ static PROCESS_CACHE: ProcessCache<ProductKey, ProductNest> = Mutex::new(None);
 #[derive(Debug)]
 struct ProductNest {
     nest: Nest,
-    operands: SmallVec<[usize; 2]>,
+    operands: SmallVec<[usize; 4]>,
 }
 
 /// A product with elements, of which one operand is a vector or whose sums have one element.
@@ -125,7 +125,7 @@ impl OneProduct {
     /// Runs it, with so much scratch memory.
     pub(crate) fn run(&self, operands: [View<'_>; 2], out: &ViewMut<'_>, scratch: &ViewMut<'_>, par: Par) {
         self.key.with_nest(|ProductNest { nest, operands: order }| {
-            let inputs: SmallVec<[*mut u8; 2]> =
+            let inputs: SmallVec<[*mut u8; 8]> =
                 order.iter().map(|&operand| operands[operand].start().cast_mut()).collect();
             // SAFETY: the views have the elements of the types that the nest was made for, the result is borrowed, and
             // the scratch memory has as many bytes as the nest asks for.

@@ -63,7 +63,7 @@ pub(crate) fn run_random(op: &Op, operands: &[View<'_>], out: &mut ViewMut<'_>, 
     let run = |nest: &Nest| {
         debug_assert_eq!(nest.scratch_bytes(), 0);
         let start = |value: u32| operands[value as usize].start().cast_mut();
-        let inputs: SmallVec<[*mut u8; 4]> = nest.inputs.iter().map(|(value, _)| start(value.node)).collect();
+        let inputs: SmallVec<[*mut u8; 8]> = nest.inputs.iter().map(|(value, _)| start(value.node)).collect();
         // SAFETY: the views have the elements of the types that the nest was made for, and the result is borrowed.
         unsafe { nest.run(&inputs, &[out.start()], std::ptr::null_mut(), par) };
     };

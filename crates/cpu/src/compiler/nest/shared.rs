@@ -34,7 +34,7 @@ pub(in super::super) struct SharedCode {
     /// None where there is no machine code: no memory for it, or an op that the processor lacks.
     machine: OnceBox<Option<CodeBlock>>,
     /// The kernels that machine code calls for what the function applies, as words behind its arguments.
-    pub(in super::super) applied: SmallVec<[u64; 6]>,
+    pub(in super::super) applied: SmallVec<[u64; 16]>,
     #[cfg(all(any(test, fuzzing), target_os = "linux"))]
     pub(super) codes: super::test_hooks::Codes,
 }

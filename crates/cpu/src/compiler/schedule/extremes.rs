@@ -22,7 +22,7 @@ impl Lowering<'_> {
             let ir::Op::Accumulator(Reduce::Min | Reduce::Max, _) = inst.op else { return false };
             inst.ty.elem.is_float()
         };
-        let extremes: SmallVec<[Val; 2]> =
+        let extremes: SmallVec<[Val; 4]> =
             accumulators.iter().map(|&(accumulator, _)| accumulator).filter(|&at| is_extreme(at)).collect();
         let masks: usize = extremes.iter().map(|&at| self.values[at.index()].len()).sum();
         if masks > MAX_MASKS || self.limits.masks.is_empty() {

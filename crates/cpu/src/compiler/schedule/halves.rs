@@ -58,7 +58,7 @@ impl Lowering<'_> {
         accumulator: Val,
         value: Val,
         vector: Reg,
-    ) -> Result<SmallVec<[Reg; 2]>> {
+    ) -> Result<SmallVec<[Reg; 6]>> {
         if !self.is_halved[value.index()] {
             return Ok(SmallVec::from_slice(&[vector]));
         }

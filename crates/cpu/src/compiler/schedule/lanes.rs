@@ -10,7 +10,7 @@ use super::{Copies, Lowering, Result, Row, RowEnd, Unsupported};
 const MAX_COPIES: usize = 4;
 
 /// The accumulators of a row, and how many vectors of the row there are for them.
-pub(super) type Accumulators = SmallVec<[(Val, usize); 2]>;
+pub(super) type Accumulators = SmallVec<[(Val, usize); 6]>;
 
 impl Lowering<'_> {
     /// Lowers a row.
@@ -415,7 +415,7 @@ impl Lowering<'_> {
         let Some(Op::Loop(begun)) = begin.map(|at| self.code.insts[at].op) else {
             unreachable!("the loop has begun")
         };
-        let carries: SmallVec<[Reg; 8]> = self.code.list(begun).chunks(2).map(|pair| pair[0]).collect();
+        let carries: SmallVec<[Reg; 6]> = self.code.list(begun).chunks(2).map(|pair| pair[0]).collect();
         let next = self.general(Op::AddNumber(elements as i32), &[position]);
         let mut pairs: SmallVec<[Reg; 6]> = SmallVec::from_slice(&[position, next]);
         let mut carry = carries[1..].iter();

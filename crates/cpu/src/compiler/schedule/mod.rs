@@ -32,7 +32,7 @@ use super::ir::{self, Applied, Cmp, Elem, Function, Val};
 const MIN_LANES: usize = 4;
 
 /// The registers of a value, one for each vector that is done at once; one for a scalar.
-type Copies = SmallVec<[Reg; 4]>;
+type Copies = SmallVec<[Reg; 6]>;
 
 /// A function that a target has no code for, and what it lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -49,7 +49,7 @@ impl Lowering<'_> {
                 let constants = inst.args.map(|operand| self.constant_bits(operand));
                 let mut regs = Copies::new();
                 for copy in 0..copies {
-                    let src: SmallVec<[Reg; 3]> = inst
+                    let src: SmallVec<[Reg; 6]> = inst
                         .operands()
                         .map(|operand| {
                             if inst.ty.is_vector { self.vector(operand, copy) } else { self.scalar(operand) }
@@ -82,7 +82,7 @@ impl Lowering<'_> {
             let from = self.scalar(inst.args[0]);
             return Ok(self.general_of(elem, from));
         }
-        let src: SmallVec<[Reg; 3]> = inst.operands().map(|operand| self.scalar(operand)).collect();
+        let src: SmallVec<[Reg; 6]> = inst.operands().map(|operand| self.scalar(operand)).collect();
         let small =
             |at: usize| self.constant_bits(inst.args[at]).and_then(|bits| i32::try_from(bits as i64).ok());
         Ok(match inst.op {
@@ -302,7 +302,7 @@ impl Lowering<'_> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "predicates have few ops")]
     fn predicate_op(&mut self, op: ir::Op, lanes: u8, src: &[Reg]) -> Result<Reg> {
         let elem = self.mask_elem(src[0]);
-        let mut src: SmallVec<[Reg; 3]> = src.into();
+        let mut src: SmallVec<[Reg; 6]> = src.into();
         for at in 1..src.len() {
             src[at] = self.mask_for(src[at], elem, lanes);
         }

@@ -73,6 +73,49 @@ macro_rules! with_compute {
 }
 pub(crate) use with_compute;
 
+/// Runs the body with `$C` as a type in which sums and products of a dtype have its bits. Those of integers are the same
+/// with and without a sign.
+macro_rules! with_wrapping {
+    ($dtype:expr, $C:ident => $body:expr) => {{
+        use ::defn_core::DType::*;
+        match $dtype {
+            Bool | U2 | U4 | U8 | S2 | S4 | S8 => {
+                type $C = u8;
+                $body
+            }
+            U16 | S16 => {
+                type $C = u16;
+                $body
+            }
+            U32 | S32 => {
+                type $C = u32;
+                $body
+            }
+            U64 | S64 => {
+                type $C = u64;
+                $body
+            }
+            F8E5M2 | F8E4M3FN | F16 | BF16 | F32 => {
+                type $C = f32;
+                $body
+            }
+            F64 => {
+                type $C = f64;
+                $body
+            }
+            C64 => {
+                type $C = ::num_complex::Complex<f32>;
+                $body
+            }
+            C128 => {
+                type $C = ::num_complex::Complex<f64>;
+                $body
+            }
+        }
+    }};
+}
+pub(crate) use with_wrapping;
+
 /// Runs the body with `$I` as the type in which integers of a dtype are computed.
 macro_rules! with_integer {
     ($dtype:expr, $I:ident => $body:expr) => {{

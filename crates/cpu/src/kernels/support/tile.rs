@@ -97,7 +97,16 @@ pub(crate) fn fill_tiles<C: Element>(
     grain: usize,
     compute: impl Fn(usize, &mut [MaybeUninit<C>]) + Sync,
 ) {
-    let out = &*out;
+    // Many kernels compute the same type; what divides their results is compiled once for each.
+    fill_tiles_with(out, par, grain, &compute);
+}
+
+fn fill_tiles_with<C: Element>(
+    out: &ViewMut<'_>,
+    par: Par,
+    grain: usize,
+    compute: &(dyn Fn(usize, &mut [MaybeUninit<C>]) + Sync),
+) {
     let dtype = out.ty().dtype;
     let writes_directly = C::stores(dtype);
     let width = dtype.storage_bytes();

@@ -5,11 +5,10 @@
 //! read and written once, and a thread waits for the chain of additions of others, one for each block, only.
 
 use std::cell::UnsafeCell;
-use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::fold::Fold;
 use super::{BLOCK, Lines, store, uninit, with_elements};
-use crate::kernels::simd::vectorized;
 use crate::kernels::stream::StoreKind;
 use crate::kernels::{Element, SendPtr};
 
@@ -78,17 +77,6 @@ impl<C> Drop for Tile<'_, C> {
     }
 }
 
-vectorized! {
-    /// Joins each element to one of `before`, which is repeated.
-    fn join[C: Element, F: Fn(C, C) -> C] of [C, F] (before: &[C], x: &[C], to: &mut [MaybeUninit<C>], fold: F) {
-        for (x, to) in x.chunks(before.len()).zip(to.chunks_mut(before.len())) {
-            for ((to, &x), &before) in to.iter_mut().zip(x).zip(before) {
-                to.write(fold(before, x));
-            }
-        }
-    }
-}
-
 /// Repeats the first elements as often as whole copies fit; returns all copies.
 fn repeated<C: Copy>(memory: &mut [C], count: usize) -> &[C] {
     let end = memory.len() / count * count;
@@ -109,12 +97,7 @@ impl Lines {
     }
 
     /// Scans blocks of a few columns.
-    pub(super) fn by_blocks<C: Element>(
-        self,
-        x: &[C],
-        out: &SendPtr<C>,
-        fold: impl Fn(C, C) -> C + Copy + Sync,
-    ) {
+    pub(super) fn by_blocks<C: Element>(self, x: &[C], out: &SendPtr<C>, fold: &dyn Fold<C>) {
         let Lines { outer, len, inner, stores, .. } = self;
         let places = (TILE / (BLOCK * inner)).max(1) * BLOCK;
         let tiles = len.div_ceil(places);
@@ -137,8 +120,10 @@ impl Lines {
                 before[..inner].copy_from_slice(&last[..inner]);
                 for block in self.blocks(count) {
                     let end = &scanned[self.end_of(block, count)..][..inner];
-                    for (last, &end) in last.iter_mut().zip(end) {
-                        *last = if is_first(block) { end } else { fold(*last, end) };
+                    if is_first(block) {
+                        last[..inner].copy_from_slice(end);
+                    } else {
+                        fold.advance(&mut last[..inner], end);
                     }
                 }
                 drop(tile);
@@ -155,20 +140,18 @@ impl Lines {
                     } else {
                         let pattern = repeated(&mut before, inner);
                         match stores {
-                            StoreKind::Cached => join(pattern, part, to, fold),
+                            StoreKind::Cached => fold.join(pattern, part, to),
                             StoreKind::NonTemporal => {
                                 // Pieces begin where the pattern does.
                                 let size = PIECE / inner * inner;
                                 for (part, to) in part.chunks(size).zip(to.chunks_mut(size)) {
                                     let piece = &mut piece[..part.len()];
-                                    join(pattern, part, uninit(piece), fold);
+                                    fold.join(pattern, part, uninit(piece));
                                     store(piece, to, stores);
                                 }
                             }
                         }
-                        for (before, &end) in before.iter_mut().zip(end) {
-                            *before = fold(*before, end);
-                        }
+                        fold.advance(&mut before[..inner], end);
                     }
                 }
                 stores.finish();
@@ -194,7 +177,7 @@ impl Lines {
     }
 
     /// Scans each block of some rows.
-    fn scan_blocks<C: Element>(self, x: &[C], to: &mut [C], fold: impl Fn(C, C) -> C + Copy) {
+    fn scan_blocks<C: Element>(self, x: &[C], to: &mut [C], fold: &dyn Fold<C>) {
         let rest = x.len() / self.inner % BLOCK * self.inner;
         // The last block of the scan may be smaller.
         let middle = if self.reverse { rest } else { x.len() - rest };

@@ -1,6 +1,7 @@
 //! Matrices with many columns: rows of them are scanned as vectors.
 
-use super::{BLOCK, Lines, MIN_NON_TEMPORAL, store, with_elements};
+use super::fold::Fold;
+use super::{BLOCK, Lines, MIN_NON_TEMPORAL, store, uninit, with_elements};
 use crate::kernels::stream::StoreKind;
 use crate::kernels::{Element, SendPtr};
 use crate::par::poll_within_chunk;
@@ -31,12 +32,7 @@ impl Lines {
     }
 
     /// Scans rows of adjacent columns.
-    pub(super) fn by_columns<C: Element>(
-        self,
-        x: &[C],
-        out: &SendPtr<C>,
-        fold: impl Fn(C, C) -> C + Copy + Sync,
-    ) {
+    pub(super) fn by_columns<C: Element>(self, x: &[C], out: &SendPtr<C>, fold: &dyn Fold<C>) {
         let Lines { outer, len, inner, par, .. } = self;
         let (least, most) = (MIN_PART_BYTES / size_of::<C>(), MAX_PART_BYTES / size_of::<C>());
         // Where rows are divided makes no difference for the result.
@@ -55,13 +51,7 @@ impl Lines {
     }
 
     /// Scans some columns of a matrix, whose first row begins at an element.
-    fn part<C: Element>(
-        self,
-        x: &[C],
-        out: &SendPtr<C>,
-        (start, width): (usize, usize),
-        fold: impl Fn(C, C) -> C + Copy,
-    ) {
+    fn part<C: Element>(self, x: &[C], out: &SendPtr<C>, (start, width): (usize, usize), fold: &dyn Fold<C>) {
         let is_short = width * size_of::<C>() < MIN_NON_TEMPORAL;
         let stores = if is_short { StoreKind::Cached } else { self.stores };
         with_elements(3 * width, |memory: &mut [C]| {
@@ -84,18 +74,16 @@ impl Lines {
                     if place == BLOCK {
                         before.copy_from_slice(now);
                     } else if place > BLOCK {
-                        before.iter_mut().zip(&*now).for_each(|(before, &now)| *before = fold(*before, now));
+                        fold.advance(before, now);
                     }
                     now.copy_from_slice(x);
                 } else {
-                    now.iter_mut().zip(x).for_each(|(now, &x)| *now = fold(*now, x));
+                    fold.advance(now, x);
                 }
                 if is_first_block {
                     store(now, to, stores);
                 } else {
-                    for ((joined, &before), &now) in joined.iter_mut().zip(&*before).zip(&*now) {
-                        *joined = fold(before, now);
-                    }
+                    fold.join(before, now, uninit(joined));
                     store(joined, to, stores);
                 }
             }

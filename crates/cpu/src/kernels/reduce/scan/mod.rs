@@ -9,6 +9,7 @@
 
 mod blocks;
 mod columns;
+mod fold;
 mod matrices;
 #[cfg(test)]
 mod tests;
@@ -18,11 +19,12 @@ use std::mem::MaybeUninit;
 use defn_core::DType;
 use defn_core::op::CumulativeOp;
 
+use self::fold::{ByOp, Fold};
 use self::matrices::TOGETHER;
 use super::layout::CHUNK;
 use crate::kernels::stream::{self, StoreKind};
 use crate::kernels::thread_memory::with_thread_memory;
-use crate::kernels::{Element, Plain, Real, SendPtr, with_compute, with_real};
+use crate::kernels::{Element, Plain, Real, SendPtr, with_real, with_wrapping};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -78,15 +80,13 @@ fn scan_with(
         stores,
         par,
     };
-    // Sums and products of integers have the same bits with and without a sign.
-    let unsigned = if dtype.is_integer() { DType::unsigned(dtype.bits()) } else { dtype };
     match op {
-        CumulativeOp::CumulativeSum => with_compute!(unsigned, C => lines.scan::<C>(x, out, C::plus)),
+        CumulativeOp::CumulativeSum => with_wrapping!(dtype, C => lines.scan::<C>(x, out, &ByOp(C::plus))),
         CumulativeOp::CumulativeProduct => {
-            with_compute!(unsigned, C => lines.scan::<C>(x, out, C::times))
+            with_wrapping!(dtype, C => lines.scan::<C>(x, out, &ByOp(C::times)))
         }
-        CumulativeOp::CumulativeMax => with_real!(dtype, C => lines.scan::<C>(x, out, C::greater)),
-        CumulativeOp::CumulativeMin => with_real!(dtype, C => lines.scan::<C>(x, out, C::lesser)),
+        CumulativeOp::CumulativeMax => with_real!(dtype, C => lines.scan::<C>(x, out, &ByOp(C::greater))),
+        CumulativeOp::CumulativeMin => with_real!(dtype, C => lines.scan::<C>(x, out, &ByOp(C::lesser))),
     }
 }
 
@@ -111,7 +111,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn scan<C: Element>(self, x: View<'_>, out: &mut ViewMut<'_>, fold: impl Fn(C, C) -> C + Copy + Sync) {
+    fn scan<C: Element>(self, x: View<'_>, out: &mut ViewMut<'_>, fold: &dyn Fold<C>) {
         let (x, out): (&[C], _) = (x.slice(), SendPtr::of(out.slice::<C>()));
         // Blocks keep more sums and threads busy than few lines do.
         let few = TOGETHER.max(self.par.threads());
