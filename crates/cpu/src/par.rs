@@ -40,6 +40,17 @@ pub(crate) enum Par {
     Pool,
 }
 
+/// A kernel's work on a chunk. As `dyn Fn`, each kernel would have two more functions, which nobody calls.
+trait ChunkFn: Sync {
+    fn call(&self, chunk: Range<usize>);
+}
+
+impl<F: Fn(Range<usize>) + Sync> ChunkFn for F {
+    fn call(&self, chunk: Range<usize>) {
+        self(chunk);
+    }
+}
+
 /// The most shares into which the chunks of a call are divided.
 const MAX_RANGES: usize = 64;
 
@@ -207,16 +218,16 @@ impl Par {
     /// stops the work ([`interruptible`]).
     #[inline]
     pub(crate) fn for_chunks(self, n: usize, grain: usize, work: impl Fn(Range<usize>) + Sync) {
-        // There are more than a thousand kernels; the function that shares their chunks is compiled once.
+        // There are a thousand kernels; the function that shares their chunks is compiled once.
         self.share_chunks(n, grain, &work);
     }
 
-    fn share_chunks(self, n: usize, grain: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
+    fn share_chunks(self, n: usize, grain: usize, work: &dyn ChunkFn) {
         let grain = grain.max(1);
         let chunks = n.div_ceil(grain);
         let chunk = |index: usize| {
             let start = index * grain;
-            work(start..n.min(start + grain));
+            work.call(start..n.min(start + grain));
         };
         if self == Par::Serial {
             (0..chunks).for_each(chunk);

@@ -200,18 +200,24 @@ impl<'a> ViewMut<'a> {
         self.fill_with(par, grain, &work);
     }
 
-    fn fill_with<T: Plain>(
-        &mut self,
-        par: Par,
-        grain: usize,
-        work: &(dyn Fn(usize, &mut [MaybeUninit<T>]) + Sync),
-    ) {
+    fn fill_with<T: Plain>(&mut self, par: Par, grain: usize, work: &dyn FillFn<T>) {
         let this = &*self;
         par.for_chunks(this.ty.size(), grain, |chunk| {
             // SAFETY: chunks are disjoint and in bounds, and the view is borrowed mutably meanwhile.
             let out = unsafe { this.part(chunk.start, chunk.len()) };
-            work(chunk.start, out);
+            work.call(chunk.start, out);
         });
+    }
+}
+
+/// What writes elements from one on. As `dyn Fn`, each would have two more functions, which nobody calls.
+pub(crate) trait FillFn<T>: Sync {
+    fn call(&self, start: usize, out: &mut [MaybeUninit<T>]);
+}
+
+impl<T, F: Fn(usize, &mut [MaybeUninit<T>]) + Sync> FillFn<T> for F {
+    fn call(&self, start: usize, out: &mut [MaybeUninit<T>]) {
+        self(start, out);
     }
 }
 

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::stream::{self, Lines, StoreKind};
 use crate::kernels::Element;
 use crate::par::Par;
-use crate::view::ViewMut;
+use crate::view::{FillFn, ViewMut};
 
 /// Elements of a tile.
 pub(crate) const TILE: usize = 1024;
@@ -101,12 +101,7 @@ pub(crate) fn fill_tiles<C: Element>(
     fill_tiles_with(out, par, grain, &compute);
 }
 
-fn fill_tiles_with<C: Element>(
-    out: &ViewMut<'_>,
-    par: Par,
-    grain: usize,
-    compute: &(dyn Fn(usize, &mut [MaybeUninit<C>]) + Sync),
-) {
+fn fill_tiles_with<C: Element>(out: &ViewMut<'_>, par: Par, grain: usize, compute: &dyn FillFn<C>) {
     let dtype = out.ty().dtype;
     let writes_directly = C::stores(dtype);
     let width = dtype.storage_bytes();
@@ -117,10 +112,10 @@ fn fill_tiles_with<C: Element>(
             let len = TILE.min(chunk.end - start);
             if writes_directly && stores == StoreKind::Cached {
                 // SAFETY: chunks and the tiles in them are disjoint and in bounds.
-                compute(start, unsafe { out.part(start, len) });
+                compute.call(start, unsafe { out.part(start, len) });
             } else {
                 let tile = &mut scratch.0[..len];
-                compute(start, tile);
+                compute.call(start, tile);
                 // SAFETY: `compute` writes every element.
                 let tile = unsafe { tile.assume_init_ref() };
                 // SAFETY: as above, with the elements taken as bytes.
