@@ -1,7 +1,7 @@
 //! Windows that lie side by side, as those of pooling: their extremes, and the values that are sent to these.
 //!
-//! Several windows that are neighbours on the last axis are done together, always as many as a vector has: the last
-//! ones of a line overlap those before them, and are written again.
+//! Several windows that are neighbours on the last axis are done together: the last ones of a line overlap those before
+//! them, and are written again. Rows are compared first, element by element, and then the columns of each window.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -11,13 +11,17 @@ use defn_core::op::{Window, WindowOp};
 use smallvec::SmallVec;
 
 use super::choose::are_disjoint;
+use super::order::{Ordered, flips};
 use crate::kernels::simd::vectorized;
-use crate::kernels::{Real, SendPtr};
+use crate::kernels::{Plain, Real, SendPtr};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
 /// Elements that are compared in a chunk.
 const CHUNK: usize = 1 << 14;
+
+/// Windows of a line that are done together.
+const GROUP: usize = 16;
 
 /// How windows lie side by side.
 pub(crate) struct Pool {
@@ -68,6 +72,11 @@ impl Pool {
         Some(Pool { wide, count: out_sizes[last], lines, axes, rows, covers, is_in_order })
     }
 
+    /// The lines whose elements are compared in a chunk.
+    fn lines_of_chunk(&self) -> usize {
+        CHUNK.div_ceil(self.count * self.wide * self.rows.len())
+    }
+
     /// The first element of the first window of a line.
     fn corner(&self, line: usize) -> usize {
         let mut rest = line;
@@ -88,88 +97,92 @@ pub(crate) fn extremes(op: WindowOp, pool: &Pool, x: View<'_>, out: &mut ViewMut
         WindowOp::WindowMin => false,
         WindowOp::WindowSum | WindowOp::WindowProduct => unreachable!("sums have no extremes"),
     };
+    let flips = flips(x.ty().dtype, is_max);
     match (x.ty().dtype == DType::F32, pool.wide) {
-        (true, 2) => run_extremes::<f32, 2>(pool, is_max, x, out, par),
-        (true, _) => run_extremes::<f32, 3>(pool, is_max, x, out, par),
-        (false, 2) => run_extremes::<f64, 2>(pool, is_max, x, out, par),
-        (false, _) => run_extremes::<f64, 3>(pool, is_max, x, out, par),
+        (true, 2) => run_extremes::<f32, 2>(pool, flips, x, out, par),
+        (true, _) => run_extremes::<f32, 3>(pool, flips, x, out, par),
+        (false, 2) => run_extremes::<f64, 2>(pool, flips, x, out, par),
+        (false, _) => run_extremes::<f64, 3>(pool, flips, x, out, par),
     }
 }
 
-fn run_extremes<C: Real, const WIDE: usize>(
+fn run_extremes<C: Ordered + Real, const WIDE: usize>(
     pool: &Pool,
-    is_max: bool,
+    flips: u64,
     x: View<'_>,
     out: &mut ViewMut<'_>,
     par: Par,
 ) {
     let (x, out) = (x.slice::<C>(), &*out);
-    let work = pool.count * WIDE * pool.rows.len();
-    par.for_chunks(pool.lines, CHUNK.div_ceil(work), |lines| {
+    par.for_chunks(pool.lines, pool.lines_of_chunk(), |lines| {
         // SAFETY: chunks are disjoint and in bounds of the result, which is borrowed mutably meanwhile.
         let out = unsafe { out.part::<C>(lines.start * pool.count, lines.len() * pool.count) };
-        extremes_of_lines::<C, WIDE>(pool, is_max, x, lines.start, out);
+        extremes_of_lines::<C, WIDE>(pool, flips, x, lines.start, out);
     });
 }
 
 vectorized! {
-    fn extremes_of_lines[C: Real, const WIDE: usize] of [C, WIDE] (
+    fn extremes_of_lines[C: Ordered + Real, const WIDE: usize] of [C, WIDE] (
         pool: &Pool,
-        is_max: bool,
+        flips: u64,
         x: &[C],
         first: usize,
         out: &mut [MaybeUninit<C>],
     ) {
         for (line, out) in (first..).zip(out.chunks_exact_mut(pool.count)) {
             let x = &x[pool.corner(line)..];
-            match (out.len(), is_max) {
-                (16.., true) => extremes_of_line::<C, WIDE, 16>(&pool.rows, x, out, C::greater),
-                (16.., false) => extremes_of_line::<C, WIDE, 16>(&pool.rows, x, out, C::lesser),
-                (4.., true) => extremes_of_line::<C, WIDE, 4>(&pool.rows, x, out, C::greater),
-                (4.., false) => extremes_of_line::<C, WIDE, 4>(&pool.rows, x, out, C::lesser),
-                (_, true) => extremes_of_line::<C, WIDE, 1>(&pool.rows, x, out, C::greater),
-                (_, false) => extremes_of_line::<C, WIDE, 1>(&pool.rows, x, out, C::lesser),
+            for at in groups(pool.count) {
+                let count = GROUP.min(pool.count);
+                // The extremes of each window's columns.
+                let mut columns = [[C::ZERO; WIDE]; GROUP];
+                let mut padded = columns;
+                for (number, &row) in pool.rows.iter().enumerate() {
+                    let cells = cells(x, row + at * WIDE, count, &mut padded);
+                    for (column, &x) in columns.as_flattened_mut().iter_mut().zip(cells.as_flattened()) {
+                        let x = x.flipped(flips);
+                        *column = if number == 0 { x } else { column.greater(x) };
+                    }
+                }
+                let mut best = [C::ZERO; GROUP];
+                for (best, columns) in best.iter_mut().zip(&columns) {
+                    *best = columns[1..].iter().fold(columns[0], |best, &x| best.greater(x)).flipped(flips);
+                }
+                store(&mut out[at..][..count], &best);
             }
         }
     }
 }
 
-/// Where groups of `group` of so many windows begin: the last one overlaps.
+/// Where groups of so many windows begin: the last one overlaps, or is the only one and has fewer.
 #[inline(always)]
-fn groups(count: usize, group: usize) -> impl Iterator<Item = usize> {
-    (0..count).step_by(group).map(move |at| at.min(count - group))
+fn groups(count: usize) -> impl Iterator<Item = usize> {
+    (0..count).step_by(GROUP).map(move |at| at.min(count.saturating_sub(GROUP)))
 }
 
+/// The cells of `count` windows in a row that begins at `first`, and any elements for other windows.
 #[inline(always)]
-fn extremes_of_line<C: Real, const WIDE: usize, const GROUP: usize>(
-    rows: &[usize],
-    x: &[C],
-    out: &mut [MaybeUninit<C>],
-    join: impl Fn(C, C) -> C,
-) {
-    for at in groups(out.len(), GROUP) {
-        let cells = |row: usize| x[row + at * WIDE..][..GROUP * WIDE].as_chunks::<WIDE>().0;
-        let mut columns = [[C::ZERO; GROUP]; WIDE];
-        for (place, cell) in cells(rows[0]).iter().enumerate() {
-            for (column, &x) in columns.iter_mut().zip(cell) {
-                column[place] = x;
-            }
-        }
-        for &row in &rows[1..] {
-            for (place, cell) in cells(row).iter().enumerate() {
-                for (column, &x) in columns.iter_mut().zip(cell) {
-                    column[place] = join(column[place], x);
-                }
-            }
-        }
-        let (best, others) = columns.split_first().expect("a window has elements");
-        let mut best = *best;
-        for other in others {
-            for (best, &x) in best.iter_mut().zip(other) {
-                *best = join(*best, x);
-            }
-        }
-        out[at..][..GROUP].write_copy_of_slice(&best);
+fn cells<'a, C: Plain, const WIDE: usize>(
+    x: &'a [C],
+    first: usize,
+    count: usize,
+    padded: &'a mut [[C; WIDE]; GROUP],
+) -> &'a [[C; WIDE]; GROUP] {
+    let x = &x[first..];
+    if let Some(cells) = x.as_chunks::<WIDE>().0.first_chunk::<GROUP>() {
+        return cells;
+    }
+    padded[..count].as_flattened_mut().copy_from_slice(&x[..count * WIDE]);
+    padded
+}
+
+/// Writes the first of the elements, as many as there is room for.
+#[inline(always)]
+fn store<C: Plain>(out: &mut [MaybeUninit<C>], elements: &[C]) {
+    if out.len() == elements.len() {
+        // The number is known when this is compiled.
+        out[..elements.len()].write_copy_of_slice(elements);
+    } else {
+        out.write_copy_of_slice(&elements[..out.len()]);
     }
 }
 
@@ -182,11 +195,12 @@ pub(crate) fn send(
     out: &mut ViewMut<'_>,
     par: Par,
 ) {
+    let flips = flips(out.ty().dtype, is_max);
     match (out.ty().dtype == DType::F32, pool.wide) {
-        (true, 2) => run_scatter::<f32, 2>(pool, is_max, operands, out, par),
-        (true, _) => run_scatter::<f32, 3>(pool, is_max, operands, out, par),
-        (false, 2) => run_scatter::<f64, 2>(pool, is_max, operands, out, par),
-        (false, _) => run_scatter::<f64, 3>(pool, is_max, operands, out, par),
+        (true, 2) => run_scatter::<f32, 2>(pool, flips, operands, out, par),
+        (true, _) => run_scatter::<f32, 3>(pool, flips, operands, out, par),
+        (false, 2) => run_scatter::<f64, 2>(pool, flips, operands, out, par),
+        (false, _) => run_scatter::<f64, 3>(pool, flips, operands, out, par),
     }
 }
 
@@ -194,14 +208,15 @@ pub(crate) fn send(
 #[derive(Clone, Copy)]
 struct ScatterInputs<'a, C> {
     x: &'a [C],
+    flips: u64,
     source: &'a [C],
     start: C,
     out: &'a SendPtr<C>,
 }
 
-fn run_scatter<C: Real, const WIDE: usize>(
+fn run_scatter<C: Ordered, const WIDE: usize>(
     pool: &Pool,
-    is_max: bool,
+    flips: u64,
     (x, source, start): (View<'_>, View<'_>, View<'_>),
     out: &mut ViewMut<'_>,
     par: Par,
@@ -209,81 +224,77 @@ fn run_scatter<C: Real, const WIDE: usize>(
     let (x, source, start) = (x.slice::<C>(), source.slice::<C>(), start.slice::<C>()[0]);
     // What lies in no window is the start.
     if !pool.covers {
-        out.fill::<C>(par, CHUNK, |_, chunk| {
-            chunk.iter_mut().for_each(|out| {
-                out.write(start);
-            });
-        });
+        out.fill::<C>(par, CHUNK, |_, chunk| chunk.fill(MaybeUninit::new(start)));
     }
     let out = SendPtr::of(out.slice::<C>());
-    let inputs = ScatterInputs { x, source, start, out: &out };
-    let work = pool.count * WIDE * pool.rows.len();
-    par.for_chunks(pool.lines, CHUNK.div_ceil(work), |lines| {
-        scatter_lines::<C, WIDE>(pool, is_max, inputs, lines);
+    let inputs = ScatterInputs { x, flips, source, start, out: &out };
+    par.for_chunks(pool.lines, pool.lines_of_chunk(), |lines| {
+        scatter_lines::<C, WIDE>(pool, inputs, lines);
     });
 }
 
+/// The number of a row that no window has.
+const NO_ROW: u32 = u32::MAX;
+
 vectorized! {
-    fn scatter_lines[C: Real, const WIDE: usize] of [C, WIDE] (
+    fn scatter_lines[C: Ordered, const WIDE: usize] of [C, WIDE] (
         pool: &Pool,
-        is_max: bool,
         inputs: ScatterInputs<'_, C>,
         lines: Range<usize>,
     ) {
-        let larger = |later: C, earlier: C| later.nan() | (later >= earlier);
-        let smaller = |later: C, earlier: C| later.nan() | (later <= earlier);
+        let ScatterInputs { x, flips, start, .. } = inputs;
         for line in lines {
-            match (pool.count, is_max) {
-                (16.., true) => scatter_line::<C, WIDE, 16>(pool, inputs, line, larger),
-                (16.., false) => scatter_line::<C, WIDE, 16>(pool, inputs, line, smaller),
-                (4.., true) => scatter_line::<C, WIDE, 4>(pool, inputs, line, larger),
-                (4.., false) => scatter_line::<C, WIDE, 4>(pool, inputs, line, smaller),
-                (_, true) => scatter_line::<C, WIDE, 1>(pool, inputs, line, larger),
-                (_, false) => scatter_line::<C, WIDE, 1>(pool, inputs, line, smaller),
-            }
-        }
-    }
-}
-
-#[inline(always)]
-fn scatter_line<C: Real, const WIDE: usize, const GROUP: usize>(
-    pool: &Pool,
-    inputs: ScatterInputs<'_, C>,
-    line: usize,
-    wins: impl Fn(C, C) -> bool,
-) {
-    let corner = pool.corner(line);
-    let source = &inputs.source[line * pool.count..][..pool.count];
-    for at in groups(pool.count, GROUP) {
-        let first = corner + at * WIDE;
-        let cells = |row: usize| inputs.x[first + row..][..GROUP * WIDE].as_chunks::<WIDE>().0;
-        // The cell of each window that is the most extreme so far.
-        let (mut best, mut chosen) = ([C::ZERO; GROUP], [0u32; GROUP]);
-        for (place, cell) in cells(pool.rows[0]).iter().enumerate() {
-            best[place] = cell[0];
-        }
-        for (number, &row) in (0..).step_by(WIDE).zip(&pool.rows) {
-            let cells = cells(row);
-            for column in 0..WIDE {
-                for (place, cell) in cells.iter().enumerate() {
-                    // The first cell is compared with itself, which changes nothing.
-                    let is_better = wins(cell[column], best[place]);
-                    chosen[place] = if is_better { number + column as u32 } else { chosen[place] };
-                    best[place] = if is_better { cell[column] } else { best[place] };
+            let corner = pool.corner(line);
+            let source = &inputs.source[line * pool.count..][..pool.count];
+            for at in groups(pool.count) {
+                let first = corner + at * WIDE;
+                let count = GROUP.min(pool.count);
+                // The most extreme cell of each window's columns so far, and its row.
+                let mut best = [[C::ZERO; WIDE]; GROUP];
+                let mut rows = [[0u32; WIDE]; GROUP];
+                let mut padded = best;
+                for (number, &row) in (0..).zip(&pool.rows) {
+                    let cells = cells(x, first + row, count, &mut padded);
+                    let both = best.as_flattened_mut().iter_mut().zip(rows.as_flattened_mut());
+                    for ((best, row), &x) in both.zip(cells.as_flattened()) {
+                        let x = x.flipped(flips);
+                        let is_better = (number == 0) | x.wins(*best);
+                        *row = if is_better { number } else { *row };
+                        *best = if is_better { x } else { *best };
+                    }
                 }
-            }
-        }
-        let mut values = [C::ZERO; GROUP];
-        for (value, &source) in values.iter_mut().zip(&source[at..][..GROUP]) {
-            *value = inputs.start.plus(source);
-        }
-        for (number, &row) in (0..).step_by(WIDE).zip(&pool.rows) {
-            // SAFETY: the row was read in `x`, which has the same size; no other line has it.
-            let out = unsafe { inputs.out.part(first + row, GROUP * WIDE) };
-            for (place, out) in out.as_chunks_mut::<WIDE>().0.iter_mut().enumerate() {
-                for (column, out) in out.iter_mut().enumerate() {
-                    let is_chosen = chosen[place] == number + column as u32;
-                    out.write(if is_chosen { values[place] } else { inputs.start });
+                let mut values = [start; GROUP];
+                for (value, &source) in values.iter_mut().zip(&source[at..][..count]) {
+                    *value = start.plus(source);
+                }
+                // The row of each window's choice in its column, and the value there.
+                let mut sent = [[C::ZERO; WIDE]; GROUP];
+                for place in 0..GROUP {
+                    let (best, rows) = (&best[place], &mut rows[place]);
+                    let (mut chosen, mut extreme, mut last) = (0, best[0], rows[0]);
+                    for column in 1..WIDE {
+                        let (x, row) = (best[column], rows[column]);
+                        // Which of both is the later one, in row-major order.
+                        let is_later = row >= last;
+                        let is_better = (is_later & x.wins(extreme)) | (!is_later & !extreme.wins(x));
+                        chosen = if is_better { column } else { chosen };
+                        extreme = if is_better { x } else { extreme };
+                        last = if is_better { row } else { last };
+                    }
+                    for column in 0..WIDE {
+                        rows[column] = if column == chosen { last } else { NO_ROW };
+                        sent[place][column] = values[place];
+                    }
+                }
+                for (number, &row) in (0..).zip(&pool.rows) {
+                    let mut to = [[start; WIDE]; GROUP];
+                    let chosen = rows.as_flattened().iter().zip(sent.as_flattened());
+                    for (to, (&row, &value)) in to.as_flattened_mut().iter_mut().zip(chosen) {
+                        *to = if row == number { value } else { start };
+                    }
+                    // SAFETY: the row was read in `x`, which has the same size; no other line has it.
+                    let out = unsafe { inputs.out.part(first + row, count * WIDE) };
+                    store(out, to.as_flattened());
                 }
             }
         }
