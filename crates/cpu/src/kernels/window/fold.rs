@@ -221,6 +221,9 @@ impl Places<'_> {
 
     /// Writes the neutral element.
     fn clear(&self, to: &mut [MaybeUninit<u8>]) {
+        if self.start.iter().all(|&byte| byte == self.start[0]) {
+            return to.fill(MaybeUninit::new(self.start[0]));
+        }
         let done = self.width.min(to.len());
         to[..done].write_copy_of_slice(&self.start[..done]);
         let mut done = done;
@@ -311,8 +314,8 @@ impl Places<'_> {
                 } else {
                     element = window;
                 }
-                let is_whole = |span: &Span| span.begin == 0 && span.end == places.len();
-                if !spans.first().is_some_and(is_whole) {
+                // Nothing is to clear if an element is copied to each place.
+                if spans.iter().map(|span| span.fresh).sum::<usize>() < places.len() {
                     self.clear(target);
                 }
                 loop {

@@ -1,7 +1,7 @@
 //! Windows that lie side by side, as those of pooling: their extremes, and the values that are sent to these.
 //!
-//! Several windows that are neighbours on the last axis are done together: the last ones of a line overlap those before
-//! them, and are written again. Rows are compared first, element by element, and then the columns of each window.
+//! Several windows that are neighbours on the last axis are done together, always as many as a vector has: the last
+//! ones of a line overlap those before them, and are written again.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -13,15 +13,12 @@ use smallvec::SmallVec;
 use super::choose::are_disjoint;
 use super::order::{Ordered, flips};
 use crate::kernels::simd::vectorized;
-use crate::kernels::{Plain, Real, SendPtr};
+use crate::kernels::{Real, SendPtr};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
 /// Elements that are compared in a chunk.
 const CHUNK: usize = 1 << 14;
-
-/// Windows of a line that are done together.
-const GROUP: usize = 16;
 
 /// How windows lie side by side.
 pub(crate) struct Pool {
@@ -131,58 +128,69 @@ vectorized! {
     ) {
         for (line, out) in (first..).zip(out.chunks_exact_mut(pool.count)) {
             let x = &x[pool.corner(line)..];
-            for at in groups(pool.count) {
-                let count = GROUP.min(pool.count);
-                // The extremes of each window's columns.
-                let mut columns = [[C::ZERO; WIDE]; GROUP];
-                let mut padded = columns;
-                for (number, &row) in pool.rows.iter().enumerate() {
-                    let cells = cells(x, row + at * WIDE, count, &mut padded);
-                    for (column, &x) in columns.as_flattened_mut().iter_mut().zip(cells.as_flattened()) {
-                        let x = x.flipped(flips);
-                        *column = if number == 0 { x } else { column.greater(x) };
-                    }
-                }
-                let mut best = [C::ZERO; GROUP];
-                for (best, columns) in best.iter_mut().zip(&columns) {
-                    *best = columns[1..].iter().fold(columns[0], |best, &x| best.greater(x)).flipped(flips);
-                }
-                store(&mut out[at..][..count], &best);
+            match out.len() {
+                16.. => extremes_of_line::<C, WIDE, 16>(&pool.rows, flips, x, out),
+                4.. => extremes_of_line::<C, WIDE, 4>(&pool.rows, flips, x, out),
+                _ => extremes_of_few(&pool.rows, WIDE, flips, x, out),
             }
         }
     }
 }
 
-/// Where groups of so many windows begin: the last one overlaps, or is the only one and has fewer.
+/// Where groups of `group` of so many windows begin: the last one overlaps.
 #[inline(always)]
-fn groups(count: usize) -> impl Iterator<Item = usize> {
-    (0..count).step_by(GROUP).map(move |at| at.min(count.saturating_sub(GROUP)))
+fn groups(count: usize, group: usize) -> impl Iterator<Item = usize> {
+    (0..count).step_by(group).map(move |at| at.min(count - group))
 }
 
-/// The cells of `count` windows in a row that begins at `first`, and any elements for other windows.
 #[inline(always)]
-fn cells<'a, C: Plain, const WIDE: usize>(
-    x: &'a [C],
-    first: usize,
-    count: usize,
-    padded: &'a mut [[C; WIDE]; GROUP],
-) -> &'a [[C; WIDE]; GROUP] {
-    let x = &x[first..];
-    if let Some(cells) = x.as_chunks::<WIDE>().0.first_chunk::<GROUP>() {
-        return cells;
+fn extremes_of_line<C: Ordered + Real, const WIDE: usize, const GROUP: usize>(
+    rows: &[usize],
+    flips: u64,
+    x: &[C],
+    out: &mut [MaybeUninit<C>],
+) {
+    for at in groups(out.len(), GROUP) {
+        let cells = |row: usize| x[row + at * WIDE..][..GROUP * WIDE].as_chunks::<WIDE>().0;
+        let mut columns = [[C::ZERO; GROUP]; WIDE];
+        for (place, cell) in cells(rows[0]).iter().enumerate() {
+            for (column, &x) in columns.iter_mut().zip(cell) {
+                column[place] = x.flipped(flips);
+            }
+        }
+        for &row in &rows[1..] {
+            for (place, cell) in cells(row).iter().enumerate() {
+                for (column, &x) in columns.iter_mut().zip(cell) {
+                    column[place] = column[place].greater(x.flipped(flips));
+                }
+            }
+        }
+        let mut best = columns[0];
+        for other in &columns[1..] {
+            for (best, &x) in best.iter_mut().zip(other) {
+                *best = best.greater(x);
+            }
+        }
+        out[at..][..GROUP].write_copy_of_slice(&best.map(|best| best.flipped(flips)));
     }
-    padded[..count].as_flattened_mut().copy_from_slice(&x[..count * WIDE]);
-    padded
 }
 
-/// Writes the first of the elements, as many as there is room for.
-#[inline(always)]
-fn store<C: Plain>(out: &mut [MaybeUninit<C>], elements: &[C]) {
-    if out.len() == elements.len() {
-        // The number is known when this is compiled.
-        out[..elements.len()].write_copy_of_slice(elements);
-    } else {
-        out.write_copy_of_slice(&elements[..out.len()]);
+/// The extremes of fewer windows than a group has.
+#[inline(never)]
+fn extremes_of_few<C: Ordered + Real>(
+    rows: &[usize],
+    wide: usize,
+    flips: u64,
+    x: &[C],
+    out: &mut [MaybeUninit<C>],
+) {
+    for (place, out) in out.iter_mut().enumerate() {
+        let column = |column: usize| {
+            let cells = rows.iter().map(|row| x[row + place * wide + column].flipped(flips));
+            cells.reduce(C::greater).expect("a window has rows")
+        };
+        let best = (1..wide).fold(column(0), |best, at| best.greater(column(at)));
+        out.write(best.flipped(flips));
     }
 }
 
@@ -233,71 +241,84 @@ fn run_scatter<C: Ordered, const WIDE: usize>(
     });
 }
 
-/// The number of a row that no window has.
-const NO_ROW: u32 = u32::MAX;
-
 vectorized! {
     fn scatter_lines[C: Ordered, const WIDE: usize] of [C, WIDE] (
         pool: &Pool,
         inputs: ScatterInputs<'_, C>,
         lines: Range<usize>,
     ) {
-        let ScatterInputs { x, flips, start, .. } = inputs;
         for line in lines {
-            let corner = pool.corner(line);
-            let source = &inputs.source[line * pool.count..][..pool.count];
-            for at in groups(pool.count) {
-                let first = corner + at * WIDE;
-                let count = GROUP.min(pool.count);
-                // The most extreme cell of each window's columns so far, and its row.
-                let mut best = [[C::ZERO; WIDE]; GROUP];
-                let mut rows = [[0u32; WIDE]; GROUP];
-                let mut padded = best;
-                for (number, &row) in (0..).zip(&pool.rows) {
-                    let cells = cells(x, first + row, count, &mut padded);
-                    let both = best.as_flattened_mut().iter_mut().zip(rows.as_flattened_mut());
-                    for ((best, row), &x) in both.zip(cells.as_flattened()) {
-                        let x = x.flipped(flips);
-                        let is_better = (number == 0) | x.wins(*best);
-                        *row = if is_better { number } else { *row };
-                        *best = if is_better { x } else { *best };
-                    }
-                }
-                let mut values = [start; GROUP];
-                for (value, &source) in values.iter_mut().zip(&source[at..][..count]) {
-                    *value = start.plus(source);
-                }
-                // The row of each window's choice in its column, and the value there.
-                let mut sent = [[C::ZERO; WIDE]; GROUP];
-                for place in 0..GROUP {
-                    let (best, rows) = (&best[place], &mut rows[place]);
-                    let (mut chosen, mut extreme, mut last) = (0, best[0], rows[0]);
-                    for column in 1..WIDE {
-                        let (x, row) = (best[column], rows[column]);
-                        // Which of both is the later one, in row-major order.
-                        let is_later = row >= last;
-                        let is_better = (is_later & x.wins(extreme)) | (!is_later & !extreme.wins(x));
-                        chosen = if is_better { column } else { chosen };
-                        extreme = if is_better { x } else { extreme };
-                        last = if is_better { row } else { last };
-                    }
-                    for column in 0..WIDE {
-                        rows[column] = if column == chosen { last } else { NO_ROW };
-                        sent[place][column] = values[place];
-                    }
-                }
-                for (number, &row) in (0..).zip(&pool.rows) {
-                    let mut to = [[start; WIDE]; GROUP];
-                    let chosen = rows.as_flattened().iter().zip(sent.as_flattened());
-                    for (to, (&row, &value)) in to.as_flattened_mut().iter_mut().zip(chosen) {
-                        *to = if row == number { value } else { start };
-                    }
-                    // SAFETY: the row was read in `x`, which has the same size; no other line has it.
-                    let out = unsafe { inputs.out.part(first + row, count * WIDE) };
-                    store(out, to.as_flattened());
+            match pool.count {
+                16.. => scatter_line::<C, WIDE, 16>(pool, inputs, line),
+                4.. => scatter_line::<C, WIDE, 4>(pool, inputs, line),
+                _ => scatter_few(pool, inputs, line),
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn scatter_line<C: Ordered, const WIDE: usize, const GROUP: usize>(
+    pool: &Pool,
+    inputs: ScatterInputs<'_, C>,
+    line: usize,
+) {
+    let corner = pool.corner(line);
+    let source = &inputs.source[line * pool.count..][..pool.count];
+    for at in groups(pool.count, GROUP) {
+        let first = corner + at * WIDE;
+        let cells = |row: usize| inputs.x[first + row..][..GROUP * WIDE].as_chunks::<WIDE>().0;
+        // The cell of each window that is the most extreme so far.
+        let (mut best, mut chosen) = ([C::ZERO; GROUP], [0u32; GROUP]);
+        for (place, cell) in cells(pool.rows[0]).iter().enumerate() {
+            best[place] = cell[0].flipped(inputs.flips);
+        }
+        for (number, &row) in (0..).step_by(WIDE).zip(&pool.rows) {
+            let cells = cells(row);
+            for column in 0..WIDE {
+                for (place, cell) in cells.iter().enumerate() {
+                    // The first cell is compared with itself, which changes nothing.
+                    let x = cell[column].flipped(inputs.flips);
+                    let is_better = x.wins(best[place]);
+                    chosen[place] = if is_better { number + column as u32 } else { chosen[place] };
+                    best[place] = if is_better { x } else { best[place] };
                 }
             }
         }
+        let mut values = [C::ZERO; GROUP];
+        for (value, &source) in values.iter_mut().zip(&source[at..][..GROUP]) {
+            *value = inputs.start.plus(source);
+        }
+        for (number, &row) in (0..).step_by(WIDE).zip(&pool.rows) {
+            // SAFETY: the row was read in `x`, which has the same size; no other line has it.
+            let out = unsafe { inputs.out.part(first + row, GROUP * WIDE) };
+            for (place, out) in out.as_chunks_mut::<WIDE>().0.iter_mut().enumerate() {
+                for (column, out) in out.iter_mut().enumerate() {
+                    let is_chosen = chosen[place] == number + column as u32;
+                    out.write(if is_chosen { values[place] } else { inputs.start });
+                }
+            }
+        }
+    }
+}
+
+/// As [`scatter_line`], for a line of fewer windows than a group has.
+#[inline(never)]
+fn scatter_few<C: Ordered>(pool: &Pool, inputs: ScatterInputs<'_, C>, line: usize) {
+    let corner = pool.corner(line);
+    for (place, &source) in inputs.source[line * pool.count..][..pool.count].iter().enumerate() {
+        let first = corner + place * pool.wide;
+        let (mut best, mut chosen) = (inputs.x[first].flipped(inputs.flips), first);
+        for &row in &pool.rows {
+            for at in first + row..first + row + pool.wide {
+                let x = inputs.x[at].flipped(inputs.flips);
+                (best, chosen) = if x.wins(best) { (x, at) } else { (best, chosen) };
+                // SAFETY: the position was read in `x`, which has the same size; no other window has it.
+                unsafe { inputs.out.at(at).write(inputs.start) };
+            }
+        }
+        // SAFETY: as above.
+        unsafe { inputs.out.at(chosen).write(inputs.start.plus(source)) };
     }
 }
 
