@@ -10,13 +10,19 @@ use crate::kernels::Element;
 
 type List = SmallVec<[usize; 4]>;
 
-/// Takes a run of the result's spatial positions, with the first input element under them and the distance of the others,
-/// or with None for positions where the kernel element is over padding.
-type EachRun<'a> = dyn FnMut(Range<usize>, Option<(usize, usize)>) + 'a;
-
-/// Iterates over positions of the kernel in runs along the last spatial axis, for one input channel and the kernel's
-/// element number `tap`. Positions are counted from `out_positions.start`.
-fn runs(conv: &Conv, tap: usize, out_positions: Range<usize>, each: &mut EachRun<'_>) {
+/// Iterates over positions of the kernel in runs along the last spatial axis.
+///
+/// For one input channel and the kernel's element number `tap`, and each run `range` of the result's spatial positions,
+/// counted from `out_positions.start`: calls `zeros(range)` for positions where this kernel element is over padding, and
+/// `read(range, first, step)` for positions where it is over input elements at distance `step`.
+#[inline(always)]
+pub(super) fn runs(
+    conv: &Conv,
+    tap: usize,
+    out_positions: Range<usize>,
+    mut zeros: impl FnMut(Range<usize>),
+    mut read: impl FnMut(Range<usize>, usize, usize),
+) {
     let (last, leading) = conv.spatial.split_last().expect("there is a spatial axis");
     let mut offset: List = SmallVec::from_elem(0, leading.len());
     let mut rest = tap;
@@ -39,10 +45,13 @@ fn runs(conv: &Conv, tap: usize, out_positions: Range<usize>, each: &mut EachRun
             row = row.zip(index).map(|(row, index)| row + index * axis.step);
         }
         match row {
-            None => each(begin..begin + (end - first), None),
+            None => zeros(begin..begin + (end - first)),
             Some(row) => last.runs(along, first..end, |range, position| {
                 let range = begin + (range.start - first)..begin + (range.end - first);
-                each(range, position.map(|(position, step)| (row + position, step)));
+                match position {
+                    None => zeros(range),
+                    Some((position, step)) => read(range, row + position, step),
+                }
             }),
         }
         out_position += end - first;
@@ -78,10 +87,8 @@ impl Spatial {
         let inside = |out_position: i64| {
             out_position.clamp(out_positions.start as i64, out_positions.end as i64) as usize
         };
-        // Most strides are 1, and a division takes long.
-        let bound = |at: i64| if stride == 1 { at } else { ceil_div(at, stride) };
-        let begin = inside(bound(-shift));
-        let end = inside(bound(self.size as i64 - shift)).max(begin);
+        let begin = inside(ceil_div(-shift, stride));
+        let end = inside(ceil_div(self.size as i64 - shift, stride)).max(begin);
         if out_positions.start < begin {
             run(out_positions.start..begin, None);
         }
@@ -102,18 +109,24 @@ pub(super) fn fill_row<C: Element>(
     x: &[C],
     row: &mut [C],
 ) {
-    runs(conv, tap, out_positions, &mut |range, position| {
-        let out = &mut row[range];
-        match position {
-            None => out.fill(C::ZERO),
-            Some((first, 1)) => out.copy_from_slice(&x[first..][..out.len()]),
-            Some((first, step)) => {
+    let row = std::cell::RefCell::new(row);
+    runs(
+        conv,
+        tap,
+        out_positions,
+        |range| row.borrow_mut()[range].fill(C::ZERO),
+        |range, first, step| {
+            let out = &mut row.borrow_mut()[range];
+            if step == 1 {
+                let count = out.len();
+                out.copy_from_slice(&x[first..first + count]);
+            } else {
                 for (out, &x) in out.iter_mut().zip(x[first..].iter().step_by(step)) {
                     *out = x;
                 }
             }
-        }
-    });
+        },
+    );
 }
 
 /// Adds `weight` times the elements under the kernel's element `tap` at `out_positions`.
@@ -125,20 +138,22 @@ pub(super) fn add_row<C: Element>(
     weight: C,
     sums: &mut [C],
 ) {
-    runs(conv, tap, out_positions, &mut |range, position| {
-        let out = &mut sums[range];
-        match position {
-            None => {}
-            Some((first, 1)) => {
+    runs(
+        conv,
+        tap,
+        out_positions,
+        |_| {},
+        |range, first, step| {
+            let out = &mut sums[range];
+            if step == 1 {
                 for (out, &x) in out.iter_mut().zip(&x[first..]) {
                     *out = out.plus(weight.times(x));
                 }
-            }
-            Some((first, step)) => {
+            } else {
                 for (out, &x) in out.iter_mut().zip(x[first..].iter().step_by(step)) {
                     *out = out.plus(weight.times(x));
                 }
             }
-        }
-    });
+        },
+    );
 }

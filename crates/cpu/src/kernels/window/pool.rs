@@ -94,18 +94,17 @@ pub(crate) fn extremes(op: WindowOp, pool: &Pool, x: View<'_>, out: &mut ViewMut
         WindowOp::WindowMin => false,
         WindowOp::WindowSum | WindowOp::WindowProduct => unreachable!("sums have no extremes"),
     };
-    let flips = flips(x.ty().dtype, is_max);
     match (x.ty().dtype == DType::F32, pool.wide) {
-        (true, 2) => run_extremes::<f32, 2>(pool, flips, x, out, par),
-        (true, _) => run_extremes::<f32, 3>(pool, flips, x, out, par),
-        (false, 2) => run_extremes::<f64, 2>(pool, flips, x, out, par),
-        (false, _) => run_extremes::<f64, 3>(pool, flips, x, out, par),
+        (true, 2) => run_extremes::<f32, 2>(pool, is_max, x, out, par),
+        (true, _) => run_extremes::<f32, 3>(pool, is_max, x, out, par),
+        (false, 2) => run_extremes::<f64, 2>(pool, is_max, x, out, par),
+        (false, _) => run_extremes::<f64, 3>(pool, is_max, x, out, par),
     }
 }
 
-fn run_extremes<C: Ordered + Real, const WIDE: usize>(
+fn run_extremes<C: Real, const WIDE: usize>(
     pool: &Pool,
-    flips: u64,
+    is_max: bool,
     x: View<'_>,
     out: &mut ViewMut<'_>,
     par: Par,
@@ -114,24 +113,26 @@ fn run_extremes<C: Ordered + Real, const WIDE: usize>(
     par.for_chunks(pool.lines, pool.lines_of_chunk(), |lines| {
         // SAFETY: chunks are disjoint and in bounds of the result, which is borrowed mutably meanwhile.
         let out = unsafe { out.part::<C>(lines.start * pool.count, lines.len() * pool.count) };
-        extremes_of_lines::<C, WIDE>(pool, flips, x, lines.start, out);
+        extremes_of_lines::<C, WIDE>(pool, is_max, x, lines.start, out);
     });
 }
 
 vectorized! {
-    fn extremes_of_lines[C: Ordered + Real, const WIDE: usize] of [C, WIDE] (
+    fn extremes_of_lines[C: Real, const WIDE: usize] of [C, WIDE] (
         pool: &Pool,
-        flips: u64,
+        is_max: bool,
         x: &[C],
         first: usize,
         out: &mut [MaybeUninit<C>],
     ) {
         for (line, out) in (first..).zip(out.chunks_exact_mut(pool.count)) {
             let x = &x[pool.corner(line)..];
-            match out.len() {
-                16.. => extremes_of_line::<C, WIDE, 16>(&pool.rows, flips, x, out),
-                4.. => extremes_of_line::<C, WIDE, 4>(&pool.rows, flips, x, out),
-                _ => extremes_of_few(&pool.rows, WIDE, flips, x, out),
+            match (out.len(), is_max) {
+                (16.., true) => extremes_of_line::<C, WIDE, 16>(&pool.rows, x, out, C::greater),
+                (16.., false) => extremes_of_line::<C, WIDE, 16>(&pool.rows, x, out, C::lesser),
+                (4.., true) => extremes_of_line::<C, WIDE, 4>(&pool.rows, x, out, C::greater),
+                (4.., false) => extremes_of_line::<C, WIDE, 4>(&pool.rows, x, out, C::lesser),
+                _ => extremes_of_few(pool, is_max, x, out),
             }
         }
     }
@@ -144,53 +145,53 @@ fn groups(count: usize, group: usize) -> impl Iterator<Item = usize> {
 }
 
 #[inline(always)]
-fn extremes_of_line<C: Ordered + Real, const WIDE: usize, const GROUP: usize>(
+fn extremes_of_line<C: Real, const WIDE: usize, const GROUP: usize>(
     rows: &[usize],
-    flips: u64,
     x: &[C],
     out: &mut [MaybeUninit<C>],
+    join: impl Fn(C, C) -> C,
 ) {
     for at in groups(out.len(), GROUP) {
         let cells = |row: usize| x[row + at * WIDE..][..GROUP * WIDE].as_chunks::<WIDE>().0;
         let mut columns = [[C::ZERO; GROUP]; WIDE];
         for (place, cell) in cells(rows[0]).iter().enumerate() {
             for (column, &x) in columns.iter_mut().zip(cell) {
-                column[place] = x.flipped(flips);
+                column[place] = x;
             }
         }
         for &row in &rows[1..] {
             for (place, cell) in cells(row).iter().enumerate() {
                 for (column, &x) in columns.iter_mut().zip(cell) {
-                    column[place] = column[place].greater(x.flipped(flips));
+                    column[place] = join(column[place], x);
                 }
             }
         }
-        let mut best = columns[0];
-        for other in &columns[1..] {
+        let (best, others) = columns.split_first().expect("a window has elements");
+        let mut best = *best;
+        for other in others {
             for (best, &x) in best.iter_mut().zip(other) {
-                *best = best.greater(x);
+                *best = join(*best, x);
             }
         }
-        out[at..][..GROUP].write_copy_of_slice(&best.map(|best| best.flipped(flips)));
+        out[at..][..GROUP].write_copy_of_slice(&best);
     }
 }
 
-/// The extremes of fewer windows than a group has.
+/// The extremes of a line of fewer windows than a group has.
 #[inline(never)]
-fn extremes_of_few<C: Ordered + Real>(
-    rows: &[usize],
-    wide: usize,
-    flips: u64,
-    x: &[C],
-    out: &mut [MaybeUninit<C>],
-) {
+fn extremes_of_few<C: Real>(pool: &Pool, is_max: bool, x: &[C], out: &mut [MaybeUninit<C>]) {
+    let join = |a: C, b: C| if is_max { a.greater(b) } else { a.lesser(b) };
     for (place, out) in out.iter_mut().enumerate() {
-        let column = |column: usize| {
-            let cells = rows.iter().map(|row| x[row + place * wide + column].flipped(flips));
-            cells.reduce(C::greater).expect("a window has rows")
-        };
-        let best = (1..wide).fold(column(0), |best, at| best.greater(column(at)));
-        out.write(best.flipped(flips));
+        let x = &x[place * pool.wide..];
+        let mut best = C::ZERO;
+        for column in 0..pool.wide {
+            let mut extreme = x[pool.rows[0] + column];
+            for &row in &pool.rows[1..] {
+                extreme = join(extreme, x[row + column]);
+            }
+            best = if column == 0 { extreme } else { join(best, extreme) };
+        }
+        out.write(best);
     }
 }
 
@@ -203,28 +204,33 @@ pub(crate) fn send(
     out: &mut ViewMut<'_>,
     par: Par,
 ) {
+    // Of f32 the minima are the maxima of flipped elements. With f64 the flips take time.
     let flips = flips(out.ty().dtype, is_max);
-    match (out.ty().dtype == DType::F32, pool.wide) {
-        (true, 2) => run_scatter::<f32, 2>(pool, flips, operands, out, par),
-        (true, _) => run_scatter::<f32, 3>(pool, flips, operands, out, par),
-        (false, 2) => run_scatter::<f64, 2>(pool, flips, operands, out, par),
-        (false, _) => run_scatter::<f64, 3>(pool, flips, operands, out, par),
+    let flip = |x: f32| x.flipped(flips);
+    match (out.ty().dtype == DType::F32, pool.wide, is_max) {
+        (true, 2, _) => run_scatter::<f32, _, 2>(pool, flip, operands, out, par),
+        (true, _, _) => run_scatter::<f32, _, 3>(pool, flip, operands, out, par),
+        (false, 2, true) => run_scatter::<f64, _, 2>(pool, |x| x, operands, out, par),
+        (false, _, true) => run_scatter::<f64, _, 3>(pool, |x| x, operands, out, par),
+        (false, 2, false) => run_scatter::<f64, _, 2>(pool, |x: f64| -x, operands, out, par),
+        (false, _, false) => run_scatter::<f64, _, 3>(pool, |x: f64| -x, operands, out, par),
     }
 }
 
 /// What is sent, and where from.
 #[derive(Clone, Copy)]
-struct ScatterInputs<'a, C> {
+struct ScatterInputs<'a, C, F> {
     x: &'a [C],
-    flips: u64,
+    /// Makes the most extreme element the greatest.
+    flip: F,
     source: &'a [C],
     start: C,
     out: &'a SendPtr<C>,
 }
 
-fn run_scatter<C: Ordered, const WIDE: usize>(
+fn run_scatter<C: Ordered, F: Fn(C) -> C + Copy + Sync, const WIDE: usize>(
     pool: &Pool,
-    flips: u64,
+    flip: F,
     (x, source, start): (View<'_>, View<'_>, View<'_>),
     out: &mut ViewMut<'_>,
     par: Par,
@@ -235,22 +241,22 @@ fn run_scatter<C: Ordered, const WIDE: usize>(
         out.fill::<C>(par, CHUNK, |_, chunk| chunk.fill(MaybeUninit::new(start)));
     }
     let out = SendPtr::of(out.slice::<C>());
-    let inputs = ScatterInputs { x, flips, source, start, out: &out };
+    let inputs = ScatterInputs { x, flip, source, start, out: &out };
     par.for_chunks(pool.lines, pool.lines_of_chunk(), |lines| {
-        scatter_lines::<C, WIDE>(pool, inputs, lines);
+        scatter_lines::<C, F, WIDE>(pool, inputs, lines);
     });
 }
 
 vectorized! {
-    fn scatter_lines[C: Ordered, const WIDE: usize] of [C, WIDE] (
+    fn scatter_lines[C: Ordered, F: Fn(C) -> C + Copy, const WIDE: usize] of [C, F, WIDE] (
         pool: &Pool,
-        inputs: ScatterInputs<'_, C>,
+        inputs: ScatterInputs<'_, C, F>,
         lines: Range<usize>,
     ) {
         for line in lines {
             match pool.count {
-                16.. => scatter_line::<C, WIDE, 16>(pool, inputs, line),
-                4.. => scatter_line::<C, WIDE, 4>(pool, inputs, line),
+                16.. => scatter_line::<C, F, WIDE, 16>(pool, inputs, line),
+                4.. => scatter_line::<C, F, WIDE, 4>(pool, inputs, line),
                 _ => scatter_few(pool, inputs, line),
             }
         }
@@ -258,9 +264,9 @@ vectorized! {
 }
 
 #[inline(always)]
-fn scatter_line<C: Ordered, const WIDE: usize, const GROUP: usize>(
+fn scatter_line<C: Ordered, F: Fn(C) -> C, const WIDE: usize, const GROUP: usize>(
     pool: &Pool,
-    inputs: ScatterInputs<'_, C>,
+    inputs: ScatterInputs<'_, C, F>,
     line: usize,
 ) {
     let corner = pool.corner(line);
@@ -271,14 +277,14 @@ fn scatter_line<C: Ordered, const WIDE: usize, const GROUP: usize>(
         // The cell of each window that is the most extreme so far.
         let (mut best, mut chosen) = ([C::ZERO; GROUP], [0u32; GROUP]);
         for (place, cell) in cells(pool.rows[0]).iter().enumerate() {
-            best[place] = cell[0].flipped(inputs.flips);
+            best[place] = (inputs.flip)(cell[0]);
         }
         for (number, &row) in (0..).step_by(WIDE).zip(&pool.rows) {
             let cells = cells(row);
             for column in 0..WIDE {
                 for (place, cell) in cells.iter().enumerate() {
                     // The first cell is compared with itself, which changes nothing.
-                    let x = cell[column].flipped(inputs.flips);
+                    let x = (inputs.flip)(cell[column]);
                     let is_better = x.wins(best[place]);
                     chosen[place] = if is_better { number + column as u32 } else { chosen[place] };
                     best[place] = if is_better { x } else { best[place] };
@@ -304,14 +310,14 @@ fn scatter_line<C: Ordered, const WIDE: usize, const GROUP: usize>(
 
 /// As [`scatter_line`], for a line of fewer windows than a group has.
 #[inline(never)]
-fn scatter_few<C: Ordered>(pool: &Pool, inputs: ScatterInputs<'_, C>, line: usize) {
+fn scatter_few<C: Ordered, F: Fn(C) -> C>(pool: &Pool, inputs: ScatterInputs<'_, C, F>, line: usize) {
     let corner = pool.corner(line);
     for (place, &source) in inputs.source[line * pool.count..][..pool.count].iter().enumerate() {
         let first = corner + place * pool.wide;
-        let (mut best, mut chosen) = (inputs.x[first].flipped(inputs.flips), first);
+        let (mut best, mut chosen) = ((inputs.flip)(inputs.x[first]), first);
         for &row in &pool.rows {
             for at in first + row..first + row + pool.wide {
-                let x = inputs.x[at].flipped(inputs.flips);
+                let x = (inputs.flip)(inputs.x[at]);
                 (best, chosen) = if x.wins(best) { (x, at) } else { (best, chosen) };
                 // SAFETY: the position was read in `x`, which has the same size; no other window has it.
                 unsafe { inputs.out.at(at).write(inputs.start) };
