@@ -1,12 +1,15 @@
 //! The positions of the extreme elements of windows, and the sums of values scattered to them.
 
+use std::mem::MaybeUninit;
+
 use defn_core::DType;
 use defn_core::op::{Window, WindowScatterOp};
 use smallvec::SmallVec;
 
+use super::order::{Ordered, flips, with_ordered};
 use super::pool::{self, Pool};
 use super::{MAX_STRIDE, ceil_div};
-use crate::kernels::{Element, Real, SendPtr, with_compute, with_real};
+use crate::kernels::{Element, SendPtr, with_compute};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -28,33 +31,67 @@ pub(crate) fn choose(
     out: &mut ViewMut<'_>,
     par: Par,
 ) {
-    with_real!(dtype, C => {
-        let start = start.slice::<C>()[0];
-        match op {
-            WindowScatterOp::WindowScatterMax => {
-                run::<C>(window, out_sizes, x, start, out, par, |later, earlier| later.nan() || later >= earlier);
-            }
-            WindowScatterOp::WindowScatterMin => {
-                run::<C>(window, out_sizes, x, start, out, par, |later, earlier| later.nan() || later <= earlier);
-            }
-        }
+    let flips = flips(dtype, matches!(op, WindowScatterOp::WindowScatterMax));
+    let sizes = x.ty().shape.sizes();
+    with_ordered!(dtype, C => {
+        let start = start.slice::<C>()[0].flipped(flips);
+        run(window, sizes, out_sizes, out, par, &Compared { x: x.slice::<C>(), start, flips });
     });
 }
 
 type List = SmallVec<[usize; 6]>;
 
-/// `wins(later, earlier)` returns whether a later element replaces an earlier one.
-fn run<C: Real>(
-    window: &Window,
-    out_sizes: &[usize],
-    x: View<'_>,
+/// Elements that are compared, by their positions.
+trait Compare: Sync {
+    /// The position of the extreme element of a window, of which a part is inside the tensor.
+    fn best(&self, cells: &WindowCells<'_>) -> usize;
+
+    /// Whether the start is chosen instead of an element, which it follows or precedes.
+    fn is_padding_chosen(&self, position: usize, is_later: bool) -> bool;
+}
+
+/// Elements of which the greatest is wanted once their bits are flipped, as those of the start are.
+struct Compared<'a, C> {
+    x: &'a [C],
     start: C,
+    flips: u64,
+}
+
+impl<C: Ordered> Compare for Compared<'_, C> {
+    fn best(&self, cells: &WindowCells<'_>) -> usize {
+        let mut row: List = cells.from.into();
+        let (step, count) = cells.along();
+        let mut at = cells.position(&row);
+        let (mut best, mut chosen) = (self.x[at].flipped(self.flips), at);
+        loop {
+            // The first cell is compared with itself, which changes nothing.
+            for cell in 0..count {
+                let x = self.x[at + cell * step].flipped(self.flips);
+                if x.wins(best) {
+                    (best, chosen) = (x, at + cell * step);
+                }
+            }
+            if !cells.next_row(&mut row) {
+                return chosen;
+            }
+            at = cells.position(&row);
+        }
+    }
+
+    fn is_padding_chosen(&self, position: usize, is_later: bool) -> bool {
+        let x = self.x[position].flipped(self.flips);
+        if is_later { self.start.wins(x) } else { !x.wins(self.start) }
+    }
+}
+
+fn run(
+    window: &Window,
+    sizes: &[usize],
+    out_sizes: &[usize],
     out: &mut ViewMut<'_>,
     par: Par,
-    wins: impl Fn(C, C) -> bool + Sync,
+    compared: &dyn Compare,
 ) {
-    let sizes = x.ty().shape.sizes();
-    let x = x.slice::<C>();
     let rank = sizes.len();
     let work = window
         .sizes
@@ -82,16 +119,15 @@ fn run<C: Real>(
                 begin.push(low);
             }
             let inside = WindowCells { window, sizes, begin: &begin, from: &from, to: &to };
-            let best = inside.best(x, &wins);
-            out.write(match (best, inside.last_outside()) {
-                (None, _) => PADDING,
-                (Some((position, _)), None) => position as u64,
-                (Some((position, cell)), Some(padding)) => {
-                    let is_padding =
-                        if padding > cell { wins(start, x[position]) } else { !wins(x[position], start) };
-                    if is_padding { PADDING } else { position as u64 }
-                }
+            if inside.is_empty() {
+                out.write(PADDING);
+                continue;
+            }
+            let position = compared.best(&inside);
+            let is_padding = inside.last_outside().is_some_and(|padding| {
+                compared.is_padding_chosen(position, padding > inside.cell_of(position))
             });
+            out.write(if is_padding { PADDING } else { position as u64 });
         }
     });
 }
@@ -116,46 +152,74 @@ pub(crate) fn scatter_disjoint(
 ) {
     debug_assert!(are_disjoint(window));
     let (sizes, out_sizes) = (x.ty().shape.sizes(), source.ty().shape.sizes());
+    let is_max = matches!(op, WindowScatterOp::WindowScatterMax);
     if let Some(pool) = Pool::of(window, sizes, out_sizes, dtype) {
-        let is_max = match op {
-            WindowScatterOp::WindowScatterMax => true,
-            WindowScatterOp::WindowScatterMin => false,
-        };
         return pool::send(is_max, &pool, (x, source, start), out, par);
     }
-    with_real!(dtype, C => match op {
-        WindowScatterOp::WindowScatterMax => {
-            scatter_largest::<C>(window, x, source, start, out, par, |later, earlier| later.nan() | (later >= earlier));
-        }
-        WindowScatterOp::WindowScatterMin => {
-            scatter_largest::<C>(window, x, source, start, out, par, |later, earlier| later.nan() | (later <= earlier));
-        }
+    let flips = flips(dtype, is_max);
+    with_ordered!(dtype, C => {
+        let (x, source, start) = (x.slice::<C>(), source.slice::<C>(), start.slice::<C>()[0]);
+        out.fill::<C>(par, CHUNK, |_, chunk| chunk.fill(MaybeUninit::new(start)));
+        let out = SendPtr::of(out.slice::<C>());
+        scatter_largest(window, sizes, out_sizes, par, &Scattered { x, source, start, flips, out });
     });
 }
 
-fn scatter_largest<C: Real>(
-    window: &Window,
-    x: View<'_>,
-    source: View<'_>,
-    start: View<'_>,
-    out: &mut ViewMut<'_>,
-    par: Par,
-    wins: impl Fn(C, C) -> bool + Sync,
-) {
-    let (sizes, out_sizes) = (x.ty().shape.sizes(), source.ty().shape.sizes());
-    let (x, source, start) = (x.slice::<C>(), source.slice::<C>(), start.slice::<C>()[0]);
-    out.fill::<C>(par, CHUNK, |_, chunk| {
-        chunk.iter_mut().for_each(|out| {
-            out.write(start);
-        })
-    });
-    if source.is_empty() {
+/// Windows of a line: so many, a stride apart, with rows of so many elements at these offsets.
+struct LineWindows<'a> {
+    count: usize,
+    stride: usize,
+    wide: usize,
+    rows: &'a [usize],
+}
+
+/// Elements that are sent to the extremes of windows.
+trait Scatter: Sync {
+    /// Sends those of a line, the first of which have these positions in the source and in the result.
+    ///
+    /// # Safety
+    /// The result is as large as what is compared, and no other code uses the places of these windows.
+    unsafe fn send(&self, windows: &LineWindows<'_>, first: usize, corner: usize);
+}
+
+/// What is sent, and where to. The greatest elements are wanted once their bits are flipped.
+struct Scattered<'a, C> {
+    x: &'a [C],
+    source: &'a [C],
+    start: C,
+    flips: u64,
+    out: SendPtr<C>,
+}
+
+impl<C: Ordered> Scatter for Scattered<'_, C> {
+    unsafe fn send(&self, windows: &LineWindows<'_>, first: usize, corner: usize) {
+        let &LineWindows { count, stride, wide, rows } = windows;
+        for (column, &value) in self.source[first..][..count].iter().enumerate() {
+            let first = corner + column * stride;
+            let (mut best, mut at) = (self.x[first].flipped(self.flips), first);
+            for &row in rows {
+                for (cell, &x) in self.x[first + row..][..wide].iter().enumerate() {
+                    // The first cell is compared again, which changes nothing.
+                    let x = x.flipped(self.flips);
+                    let is_better = x.wins(best);
+                    at = if is_better { first + row + cell } else { at };
+                    best = if is_better { x } else { best };
+                }
+            }
+            // SAFETY: the position was read in `x`, which has the same size; no other window has it.
+            unsafe { self.out.at(at).write(self.start.plus(value)) };
+        }
+    }
+}
+
+fn scatter_largest(window: &Window, sizes: &[usize], out_sizes: &[usize], par: Par, scattered: &dyn Scatter) {
+    // A tensor without axes has one line of one window.
+    let last = sizes.len().saturating_sub(1);
+    let along = |of: &[usize]| of.last().map_or(1, |&last| last);
+    let (wide, stride, count) = (along(&window.sizes), along(&window.strides), along(out_sizes));
+    if out_sizes.contains(&0) {
         return;
     }
-    let Some(last) = sizes.len().checked_sub(1) else {
-        out.slice::<C>()[0].write(start.plus(source[0]));
-        return;
-    };
     let mut steps: List = SmallVec::from_elem(1, sizes.len());
     for axis in (0..last).rev() {
         steps[axis] = steps[axis + 1] * sizes[axis + 1];
@@ -169,10 +233,9 @@ fn scatter_largest<C: Real>(
             .map(|(row, at)| row + at * steps[axis])
             .collect();
     }
-    let (wide, stride, count) = (window.sizes[last], window.strides[last], out_sizes[last]);
     let cells = rows.len() * wide;
-    let out = SendPtr::of(out.slice::<C>());
-    par.for_chunks(source.len() / count, (CHUNK / (count * cells)).max(1), |lines| {
+    let windows = LineWindows { count, stride, wide, rows: &rows };
+    par.for_chunks(out_sizes[..last].iter().product(), (CHUNK / (count * cells)).max(1), |lines| {
         for line in lines {
             let mut rest = line;
             let mut corner = 0;
@@ -180,20 +243,8 @@ fn scatter_largest<C: Real>(
                 corner += rest % out_sizes[axis] * window.strides[axis] * steps[axis];
                 rest /= out_sizes[axis];
             }
-            for (column, &value) in source[line * count..][..count].iter().enumerate() {
-                let first = corner + column * stride;
-                let (mut best, mut at) = (x[first], first);
-                for &row in &rows {
-                    for (cell, &x) in x[first + row..][..wide].iter().enumerate() {
-                        // The first cell is compared again, which changes nothing.
-                        let is_better = wins(x, best);
-                        at = if is_better { first + row + cell } else { at };
-                        best = if is_better { x } else { best };
-                    }
-                }
-                // SAFETY: the position was read in `x`, which has the same size; no other window has it.
-                unsafe { out.at(at).write(start.plus(value)) };
-            }
+            // SAFETY: windows are disjoint, and all are inside the tensor, which is as large as the result.
+            unsafe { scattered.send(&windows, line * count, corner) };
         }
     });
 }
@@ -208,30 +259,51 @@ struct WindowCells<'a> {
 }
 
 impl WindowCells<'_> {
-    /// The position of the extreme element, and its cell in the window; None if the whole window is padding.
-    fn best<C: Real>(&self, x: &[C], wins: &impl Fn(C, C) -> bool) -> Option<(usize, List)> {
-        if self.from.iter().zip(self.to).any(|(from, to)| from >= to) {
-            return None;
+    /// Whether the whole window is padding.
+    fn is_empty(&self) -> bool {
+        self.from.iter().zip(self.to).any(|(from, to)| from >= to)
+    }
+
+    /// The distance of neighbours on the last axis, and their number.
+    fn along(&self) -> (usize, usize) {
+        let (Some(dilation), Some(from), Some(to)) =
+            (self.window.dilations.last(), self.from.last(), self.to.last())
+        else {
+            return (1, 1);
+        };
+        ((*dilation).min(MAX_STRIDE), to - from)
+    }
+
+    /// The position of a cell.
+    fn position(&self, cell: &[usize]) -> usize {
+        (0..cell.len()).fold(0, |flat, axis| {
+            let dilation = self.window.dilations[axis].min(MAX_STRIDE);
+            let at = self.begin[axis] + (cell[axis] * dilation) as i64;
+            flat * self.sizes[axis] + at as usize
+        })
+    }
+
+    /// The cell at a position.
+    fn cell_of(&self, position: usize) -> List {
+        let mut cell: List = SmallVec::from_elem(0, self.sizes.len());
+        let mut rest = position;
+        for axis in (0..cell.len()).rev() {
+            let at = (rest % self.sizes[axis]) as i64 - self.begin[axis];
+            cell[axis] = at as usize / self.window.dilations[axis].min(MAX_STRIDE);
+            rest /= self.sizes[axis];
         }
-        let rank = self.sizes.len();
-        let mut cell: List = self.from.into();
-        let mut best: Option<(usize, List)> = None;
-        loop {
-            let position = (0..rank).fold(0, |flat, axis| {
-                let dilation = self.window.dilations[axis].min(MAX_STRIDE);
-                let at = self.begin[axis] + (cell[axis] * dilation) as i64;
-                flat * self.sizes[axis] + at as usize
-            });
-            if best.as_ref().is_none_or(|(before, _)| wins(x[position], x[*before])) {
-                best = Some((position, cell.clone()));
-            }
-            // The next cell, in row-major order.
-            let Some(axis) = (0..rank).rev().find(|&axis| cell[axis] + 1 < self.to[axis]) else {
-                return best;
-            };
-            cell[axis] += 1;
-            cell[axis + 1..].copy_from_slice(&self.from[axis + 1..]);
-        }
+        cell
+    }
+
+    /// Goes on to the first cell of the next row, in row-major order; returns false after the last one.
+    fn next_row(&self, cell: &mut [usize]) -> bool {
+        let leading = cell.len().saturating_sub(1);
+        let Some(axis) = (0..leading).rev().find(|&axis| cell[axis] + 1 < self.to[axis]) else {
+            return false;
+        };
+        cell[axis] += 1;
+        cell[axis + 1..].copy_from_slice(&self.from[axis + 1..]);
+        true
     }
 
     /// The last cell, in row-major order, that is padding; None without padding.
@@ -260,9 +332,7 @@ pub(crate) fn add_chosen(
 ) {
     with_compute!(dtype, C => {
         let start = start.slice::<C>()[0];
-        out.fill::<C>(par, CHUNK, |_, chunk| chunk.iter_mut().for_each(|out| {
-            out.write(start);
-        }));
+        out.fill::<C>(par, CHUNK, |_, chunk| chunk.fill(MaybeUninit::new(start)));
         // SAFETY: every element was just written.
         let sums = unsafe { out.slice::<C>().assume_init_mut() };
         for (&position, &value) in chosen.slice::<u64>().iter().zip(source.slice::<C>()) {

@@ -7,18 +7,22 @@
 //! Nothing is ever subtracted from a sum, so that float sums are as accurate as those of a tree.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use defn_core::op::{Window, WindowOp};
 use defn_core::{DType, Shape, TensorType};
 use smallvec::SmallVec;
 
 use super::{MAX_STRIDE, ceil_div};
-use crate::kernels::{CastFrom, Element, Real, SendPtr, TILE, with_compute, with_real};
+use crate::kernels::{CastFrom, Element, Plain, Real, SendPtr, TILE, with_compute, with_real};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
 /// Elements that are reduced in a chunk.
 const CHUNK: usize = 32 * TILE;
+
+/// Bytes that are gathered or joined at once.
+const STAGE: usize = 4096;
 
 /// The least length of a window for recursive doubling.
 const DOUBLING_WINDOW: usize = 48;
@@ -94,18 +98,32 @@ pub(crate) fn fold(
     scratch: &mut ViewMut<'_>,
     par: Par,
 ) {
+    let is_product = op == WindowOp::WindowProduct;
+    let mut run = |start: &[u8], join: &Join<'_>| {
+        // An empty axis behind this one leaves nothing to reduce.
+        if pass.inner == 0 {
+            return;
+        }
+        let places = Places { pass, width: start.len(), start, join, par };
+        // Recursive doubling pads with the neutral element. For products with a complex infinity it is not neutral.
+        if pass.is_long() && !(is_product && dtype.is_complex() && pass.is_padded()) {
+            places.recursive_doubling(x.bytes(), out, scratch);
+        } else {
+            places.direct(x.bytes(), out);
+        }
+    };
     match op {
         WindowOp::WindowSum => {
-            with_compute!(dtype, C => run((op, dtype), pass, x, out, scratch, par, (C::ZERO, C::plus)))
+            with_compute!(dtype, C => run(bytes_of(&C::ZERO), &|out, x| join_all(out, x, C::plus)))
         }
         WindowOp::WindowProduct => {
-            with_compute!(dtype, C => run((op, dtype), pass, x, out, scratch, par, (C::ONE, C::times)))
+            with_compute!(dtype, C => run(bytes_of(&C::ONE), &|out, x| join_all(out, x, C::times)))
         }
         WindowOp::WindowMax => with_real!(dtype, C => {
-            run((op, dtype), pass, x, out, scratch, par, (bound::<C>(dtype.lowest()), C::greater))
+            run(bytes_of(&bound::<C>(dtype.lowest())), &|out, x| join_all(out, x, C::greater))
         }),
         WindowOp::WindowMin => with_real!(dtype, C => {
-            run((op, dtype), pass, x, out, scratch, par, (bound::<C>(dtype.highest()), C::lesser))
+            run(bytes_of(&bound::<C>(dtype.highest())), &|out, x| join_all(out, x, C::lesser))
         }),
     }
 }
@@ -123,199 +141,313 @@ fn bound<C: Element + CastFrom<f64> + CastFrom<i64>>(number: defn_core::Number) 
     }
 }
 
-fn run<C: Element>(
-    (op, dtype): (WindowOp, DType),
-    pass: &AxisPass,
-    x: View<'_>,
-    out: &mut ViewMut<'_>,
-    scratch: &mut ViewMut<'_>,
-    par: Par,
-    (start, join): (C, impl Fn(C, C) -> C + Copy + Sync),
-) {
-    // An empty axis behind this one leaves nothing to reduce.
-    if pass.inner == 0 {
-        return;
-    }
-    // Recursive doubling pads with the neutral element. For products with a complex infinity it is not neutral.
-    if pass.is_long() && !(op == WindowOp::WindowProduct && dtype.is_complex() && pass.is_padded()) {
-        recursive_doubling(pass, x.slice(), out, scratch, par, start, join);
-    } else {
-        direct(pass, x.slice(), out, par, start, join);
-    }
+/// Joins elements with others, which are as many, by their bytes.
+type Join<'a> = dyn Fn(&mut [u8], &[u8]) + Sync + 'a;
+
+/// The bytes of an element.
+fn bytes_of<C: Plain>(element: &C) -> &[u8] {
+    // SAFETY: plain types have no padding.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(element).cast(), size_of::<C>()) }
 }
 
-/// Reduces element by element of the window, for runs of contiguous places.
-fn direct<C: Element>(
-    pass: &AxisPass,
-    x: &[C],
-    out: &mut ViewMut<'_>,
-    par: Par,
-    start: C,
-    join: impl Fn(C, C) -> C + Copy + Sync,
-) {
-    let &AxisPass { outer, size, inner, count, window, stride, dilation, low } = pass;
-    let out = &*out;
-    let work = inner.saturating_mul(window.min(size));
-    par.for_chunks(outer * count, (CHUNK / work.max(1)).max(1), |rows| {
-        let mut row = rows.start;
-        while row < rows.end {
-            let (line, first) = (row / count, row % count);
-            let last = count.min(first + (rows.end - row));
-            // SAFETY: chunks are disjoint and in bounds of the result, which the caller borrows mutably.
-            let target = unsafe { out.part::<C>(row * inner, (last - first) * inner) };
-            target.iter_mut().for_each(|out| {
-                out.write(start);
-            });
-            // SAFETY: just written.
-            let target = unsafe { target.assume_init_mut() };
-            let line = &x[line * size * inner..][..size * inner];
-            let (step, signed_dilation) = (stride as i64, dilation as i64);
-            // Elements of the window that are inside the tensor for at least one of these places.
-            let from = ceil_div(low - (last as i64 - 1) * step, signed_dilation).max(0);
-            let to = ((size as i64 - 1 + low - first as i64 * step).div_euclid(signed_dilation) + 1)
-                .min(window as i64);
-            // Places from `begun` on have a value: their first element is copied instead of joined, as in other
-            // reductions.
-            let mut begun = last;
-            for element in from..to {
-                let shift = element * signed_dilation - low;
-                let begin = ceil_div(-shift, step).clamp(first as i64, last as i64) as usize;
-                let end = ceil_div(size as i64 - shift, step).clamp(first as i64, last as i64) as usize;
-                if begin >= end {
-                    continue;
-                }
-                let fresh = begun.clamp(begin, end) - begin;
-                begun = begun.min(begin);
-                let input_at = (begin as i64 * step + shift) as usize;
-                let results = &mut target[(begin - first) * inner..(end - first) * inner];
-                let (copied, results) = results.split_at_mut(fresh * inner);
-                if stride == 1 {
-                    copied.copy_from_slice(&line[input_at * inner..][..copied.len()]);
-                } else {
-                    for (at, out) in copied.chunks_exact_mut(inner).enumerate() {
-                        out.copy_from_slice(&line[(input_at + at * stride) * inner..][..inner]);
-                    }
-                }
-                if results.is_empty() {
-                    continue;
-                }
-                let input_at = input_at + fresh * stride;
-                if stride == 1 {
-                    join_all(results, &line[input_at * inner..][..results.len()], join);
-                } else if inner == 1 {
-                    for (out, &x) in results.iter_mut().zip(line[input_at..].iter().step_by(stride)) {
-                        *out = join(*out, x);
-                    }
-                } else {
-                    for (at, out) in results.chunks_exact_mut(inner).enumerate() {
-                        join_all(out, &line[(input_at + at * stride) * inner..][..inner], join);
-                    }
-                }
-            }
-            row += last - first;
-        }
-    });
-}
-
-#[inline(always)]
-fn join_all<C: Element>(out: &mut [C], x: &[C], join: impl Fn(C, C) -> C) {
+/// The one function that is compiled for each type and operation.
+fn join_all<C: Plain>(out: &mut [u8], x: &[u8], join: impl Fn(C, C) -> C) {
+    // SAFETY: any bits are a valid element.
+    let ([], out, []) = (unsafe { out.align_to_mut::<C>() }) else { unreachable!("whole elements") };
+    // SAFETY: as above.
+    let ([], x, []) = (unsafe { x.align_to::<C>() }) else { unreachable!("whole elements") };
     for (out, &x) in out.iter_mut().zip(x) {
         *out = join(*out, x);
     }
 }
 
-/// Recursive doubling.
-fn recursive_doubling<C: Element>(
-    pass: &AxisPass,
-    x: &[C],
-    out: &mut ViewMut<'_>,
-    scratch: &mut ViewMut<'_>,
-    par: Par,
-    start: C,
-    join: impl Fn(C, C) -> C + Copy + Sync,
-) {
-    let &AxisPass { outer, size, inner, count, window, stride, dilation, low } = pass;
-    let length = pass.padded();
-    let line = length * inner;
-    let out = &*out;
-    let scratch = &*scratch;
-    // SAFETY: the caller lends the scratch for this call, and its halves are disjoint.
-    let (mut level, mut next) =
-        unsafe { (scratch.part::<C>(0, outer * line), scratch.part::<C>(outer * line, outer * line)) };
-    // The first level: the elements, padded with the neutral element.
-    fill(level, par, |at, piece| {
-        for (at, out) in (at..).zip(piece) {
-            let position = (at % line / inner) as i64 - low;
-            let inside = position >= 0 && position < size as i64;
-            out.write(if inside {
-                x[(at / line * size + position as usize) * inner + at % inner]
-            } else {
-                start
-            });
+/// Memory in which elements that lie apart are gathered.
+#[repr(align(16))]
+struct Stage([MaybeUninit<u8>; STAGE]);
+
+/// Copies places of `place` bytes, the first bytes of each `step` bytes.
+fn gather<'a>(to: &'a mut [MaybeUninit<u8>], from: &[u8], place: usize, step: usize) -> &'a mut [u8] {
+    match place {
+        _ if place == step => {
+            to.write_copy_of_slice(&from[..to.len()]);
         }
-    });
-    let (mut run, mut done) = (1, 0);
-    loop {
-        // SAFETY: each level is written completely.
-        let current: &[C] = unsafe { level.assume_init_ref() };
-        if window & run != 0 {
-            let first = done == 0;
-            let skip = done * dilation;
-            par.for_chunks(outer * count, (CHUNK / inner).max(1), |rows| {
-                for row in rows {
-                    let input_at = row / count * line + (row % count * stride + skip) * inner;
-                    // SAFETY: chunks are disjoint and in bounds of the result, which the caller borrows mutably.
-                    let target = unsafe { out.part::<C>(row * inner, inner) };
-                    for (out, &x) in target.iter_mut().zip(&current[input_at..]) {
-                        // SAFETY: the first joined run has written every place.
-                        out.write(if first { x } else { join(unsafe { out.assume_init_read() }, x) });
-                    }
-                }
-            });
-            done += run;
-        }
-        if done == window {
-            return;
-        }
-        let reach = run * dilation * inner;
-        fill(next, par, |at, piece| {
-            let end = at + piece.len();
-            let mut at = at;
-            let mut piece = piece;
-            while at < end {
-                // No window reads the runs that reach beyond their line.
-                let within = at % line;
-                let stop = end.min(at - within + line);
-                let both = stop.min(at - within + line.saturating_sub(reach)).max(at) - at;
-                let (joined, rest) = piece.split_at_mut(both);
-                for ((out, &a), &b) in
-                    joined.iter_mut().zip(&current[at..]).zip(current.get(at + reach..).unwrap_or(&[]))
-                {
-                    out.write(join(a, b));
-                }
-                let alone = stop - at - both;
-                let (single, others) = rest.split_at_mut(alone);
-                single.write_copy_of_slice(&current[at + both..][..alone]);
-                (at, piece) = (stop, others);
+        1 => gather_places::<1>(to, from, step),
+        2 => gather_places::<2>(to, from, step),
+        4 => gather_places::<4>(to, from, step),
+        8 => gather_places::<8>(to, from, step),
+        16 => gather_places::<16>(to, from, step),
+        _ => {
+            for (to, from) in to.chunks_exact_mut(place).zip(from.chunks(step)) {
+                to.write_copy_of_slice(&from[..place]);
             }
-        });
-        std::mem::swap(&mut level, &mut next);
-        run *= 2;
+        }
+    }
+    // SAFETY: just written.
+    unsafe { to.assume_init_mut() }
+}
+
+fn gather_places<const N: usize>(to: &mut [MaybeUninit<u8>], from: &[u8], step: usize) {
+    for (to, from) in to.as_chunks_mut::<N>().0.iter_mut().zip(from.chunks(step)) {
+        let from: &[u8; N] = from.first_chunk().expect("a place");
+        to.write_copy_of_slice(from);
     }
 }
 
-/// Writes a whole slice, chunk by chunk.
-fn fill<C: Element>(
-    target: &mut [MaybeUninit<C>],
+/// Neighbouring places that are joined with one element of each of their windows.
+struct Span {
+    /// The first of them and their end, and how many of the first have no value yet.
+    begin: usize,
+    end: usize,
+    fresh: usize,
+    /// The position of the first one's element.
+    position: usize,
+}
+
+/// A reduction along one axis of elements of any type, which are known by their bytes only.
+struct Places<'a> {
+    pass: &'a AxisPass,
+    /// The bytes of an element, and the neutral one.
+    width: usize,
+    start: &'a [u8],
+    join: &'a Join<'a>,
     par: Par,
-    work: impl Fn(usize, &mut [MaybeUninit<C>]) + Sync,
-) {
-    let start = SendPtr::of(target);
-    par.for_chunks(target.len(), CHUNK, |chunk| {
-        // SAFETY: chunks are disjoint parts of the slice, which is borrowed mutably meanwhile.
-        let piece = unsafe { start.part(chunk.start, chunk.len()) };
-        work(chunk.start, piece);
-    });
+}
+
+impl Places<'_> {
+    /// The bytes of a place: the elements behind the axis.
+    fn place(&self) -> usize {
+        self.pass.inner * self.width
+    }
+
+    /// Writes the neutral element.
+    fn clear(&self, to: &mut [MaybeUninit<u8>]) {
+        if self.start.iter().all(|&byte| byte == self.start[0]) {
+            return to.fill(MaybeUninit::new(self.start[0]));
+        }
+        let done = self.width.min(to.len());
+        to[..done].write_copy_of_slice(&self.start[..done]);
+        let mut done = done;
+        while done < to.len() {
+            let (written, rest) = to.split_at_mut(done);
+            let count = rest.len().min(done);
+            rest[..count].copy_from_slice(&written[..count]);
+            done += count;
+        }
+    }
+
+    /// Joins neighbouring places with elements a stride apart.
+    fn join(&self, out: &mut [u8], from: &[u8]) {
+        let (place, stride) = (self.place(), self.pass.stride);
+        if stride == 1 {
+            return (self.join)(out, &from[..out.len()]);
+        }
+        let step = place.saturating_mul(stride);
+        if place > STAGE / 8 {
+            for (out, from) in out.chunks_exact_mut(place).zip(from.chunks(step)) {
+                (self.join)(out, &from[..place]);
+            }
+            return;
+        }
+        let mut stage = Stage([MaybeUninit::uninit(); STAGE]);
+        let many = STAGE / place;
+        for (out, from) in out.chunks_mut(many * place).zip(from.chunks(many.saturating_mul(step))) {
+            (self.join)(out, gather(&mut stage.0[..out.len()], from, place, step));
+        }
+    }
+
+    /// The next spans of `places` of a line, for elements of the window from `*element` on.
+    fn spans(
+        &self,
+        places: &Range<usize>,
+        element: &mut usize,
+        begun: &mut usize,
+        to: &mut SmallVec<[Span; 16]>,
+    ) {
+        let &AxisPass { size, window, stride, dilation, low, .. } = self.pass;
+        let (step, dilation) = (stride as i64, dilation as i64);
+        let (first, last) = (places.start as i64, places.end as i64);
+        to.clear();
+        // Elements of the window that are inside the tensor for at least one of these places.
+        let from = ceil_div(low - (last - 1) * step, dilation).max(*element as i64);
+        let end = ((size as i64 - 1 + low - first * step).div_euclid(dilation) + 1).min(window as i64);
+        *element = window;
+        for at in from..end {
+            if to.len() == to.inline_size() {
+                *element = at as usize;
+                return;
+            }
+            let shift = at * dilation - low;
+            let begin = ceil_div(-shift, step).clamp(first, last) as usize;
+            let end = ceil_div(size as i64 - shift, step).clamp(first, last) as usize;
+            if begin >= end {
+                continue;
+            }
+            let fresh = (*begun).clamp(begin, end) - begin;
+            *begun = begin.min(*begun);
+            let position = (begin as i64 * step + shift) as usize;
+            to.push(Span { begin: begin - places.start, end: end - places.start, fresh, position });
+        }
+    }
+
+    /// Reduces element by element of the window, for runs of contiguous places.
+    fn direct(&self, x: &[u8], out: &mut ViewMut<'_>) {
+        let &AxisPass { outer, size, inner, count, window, stride, .. } = self.pass;
+        let (out, place) = (&*out, self.place());
+        let work = inner.saturating_mul(window.min(size));
+        self.par.for_chunks(outer * count, (CHUNK / work.max(1)).max(1), |rows| {
+            let mut spans = SmallVec::new();
+            // The places whose spans these are, if they are all of their spans.
+            let mut known = 0..0;
+            let mut row = rows.start;
+            while row < rows.end {
+                let (line, first) = (row / count, row % count);
+                let places = first..count.min(first + (rows.end - row));
+                // SAFETY: chunks are disjoint and in bounds of the result, which the caller borrows mutably.
+                let target = unsafe { out.part_bytes(row * place, places.len() * place) };
+                let line = &x[line * size * place..][..size * place];
+                // Places from `begun` on have a value: their first element is copied instead of joined, as in other
+                // reductions.
+                let (mut element, mut begun) = (0, places.end);
+                if known != places {
+                    self.spans(&places, &mut element, &mut begun, &mut spans);
+                    known = if element == window { places.clone() } else { 0..0 };
+                } else {
+                    element = window;
+                }
+                // Nothing is to clear if an element is copied to each place.
+                if spans.iter().map(|span| span.fresh).sum::<usize>() < places.len() {
+                    self.clear(target);
+                }
+                loop {
+                    for span in &spans {
+                        let target = &mut target[span.begin * place..span.end * place];
+                        let (copied, joined) = target.split_at_mut(span.fresh * place);
+                        if !copied.is_empty() {
+                            gather(
+                                copied,
+                                &line[span.position * place..],
+                                place,
+                                place.saturating_mul(stride),
+                            );
+                        }
+                        if !joined.is_empty() {
+                            // SAFETY: places that are not fresh have a value.
+                            let joined = unsafe { joined.assume_init_mut() };
+                            self.join(joined, &line[(span.position + span.fresh * stride) * place..]);
+                        }
+                    }
+                    if element == window {
+                        break;
+                    }
+                    self.spans(&places, &mut element, &mut begun, &mut spans);
+                }
+                row += places.len();
+            }
+        });
+    }
+
+    /// Recursive doubling.
+    fn recursive_doubling(&self, x: &[u8], out: &mut ViewMut<'_>, scratch: &mut ViewMut<'_>) {
+        let &AxisPass { outer, inner, count, window, stride, dilation, .. } = self.pass;
+        let place = self.place();
+        let line = self.pass.padded() * place;
+        let out = &*out;
+        let scratch = &*scratch;
+        // SAFETY: the caller lends the scratch for this call, and its halves are disjoint.
+        let (mut level, mut next) =
+            unsafe { (scratch.part_bytes(0, outer * line), scratch.part_bytes(outer * line, outer * line)) };
+        self.first_level(x, level);
+        let (mut run, mut done) = (1, 0);
+        loop {
+            // SAFETY: each level is written completely.
+            let current: &[u8] = unsafe { level.assume_init_ref() };
+            if window & run != 0 {
+                let (is_first, skip) = (done == 0, done * dilation);
+                self.par.for_chunks(outer * count, (CHUNK / inner).max(1), |rows| {
+                    let mut row = rows.start;
+                    while row < rows.end {
+                        let many = (count - row % count).min(rows.end - row);
+                        let from = &current[row / count * line + (row % count * stride + skip) * place..];
+                        // SAFETY: chunks are disjoint and in bounds of the result, which the caller borrows mutably.
+                        let target = unsafe { out.part_bytes(row * place, many * place) };
+                        if is_first {
+                            gather(target, from, place, place.saturating_mul(stride));
+                        } else {
+                            // SAFETY: the first joined run has written every place.
+                            self.join(unsafe { target.assume_init_mut() }, from);
+                        }
+                        row += many;
+                    }
+                });
+                done += run;
+            }
+            if done == window {
+                return;
+            }
+            self.next_level(current, line, run * dilation * place, next);
+            std::mem::swap(&mut level, &mut next);
+            run *= 2;
+        }
+    }
+
+    /// The elements, padded with the neutral element.
+    fn first_level(&self, x: &[u8], to: &mut [MaybeUninit<u8>]) {
+        let place = self.place();
+        let (line, size) = (self.pass.padded() * place, self.pass.size * place);
+        let low = self.pass.low.saturating_mul(place as i64);
+        let from = low.clamp(0, line as i64) as usize;
+        let end = (low + size as i64).clamp(from as i64, line as i64) as usize;
+        self.fill(to, |at, mut piece| {
+            let (mut row, mut within) = (at / line, at % line);
+            while !piece.is_empty() {
+                for (stop, is_inside) in [(from, false), (end, true), (line, false)] {
+                    let count = stop.saturating_sub(within).min(piece.len());
+                    let (part, rest) = piece.split_at_mut(count);
+                    if is_inside && count > 0 {
+                        part.write_copy_of_slice(&x[row * size + (within as i64 - low) as usize..][..count]);
+                    } else {
+                        self.clear(part);
+                    }
+                    (piece, within) = (rest, within + count);
+                }
+                (row, within) = (row + 1, 0);
+            }
+        });
+    }
+
+    /// The reductions of runs that are twice as long as those in `current`, whose second halves are `reach` bytes
+    /// behind the first ones.
+    fn next_level(&self, current: &[u8], line: usize, reach: usize, to: &mut [MaybeUninit<u8>]) {
+        self.fill(to, |at, mut piece| {
+            let mut at = at;
+            while !piece.is_empty() {
+                // No window reads the runs that reach beyond their line.
+                let within = at % line;
+                let count = piece.len().min(line - within);
+                let both = count.min(line.saturating_sub(reach).saturating_sub(within));
+                let (part, rest) = piece.split_at_mut(count);
+                for begin in (0..count).step_by(STAGE) {
+                    let end = count.min(begin + STAGE);
+                    let part = part[begin..end].write_copy_of_slice(&current[at + begin..at + end]);
+                    if begin < both {
+                        let joined = end.min(both) - begin;
+                        (self.join)(&mut part[..joined], &current[at + begin + reach..][..joined]);
+                    }
+                }
+                (piece, at) = (rest, at + count);
+            }
+        });
+    }
+
+    /// Writes a whole level, chunk by chunk.
+    fn fill(&self, target: &mut [MaybeUninit<u8>], work: impl Fn(usize, &mut [MaybeUninit<u8>]) + Sync) {
+        let start = SendPtr::of(target);
+        self.par.for_chunks(target.len(), CHUNK * self.width, |chunk| {
+            // SAFETY: chunks are disjoint parts of the slice, which is borrowed mutably meanwhile.
+            let piece = unsafe { start.part(chunk.start, chunk.len()) };
+            work(chunk.start, piece);
+        });
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod conv;
 mod dilated;
 mod direct;
 mod fold;
+mod order;
 mod patches;
 mod pool;
 #[cfg(test)]

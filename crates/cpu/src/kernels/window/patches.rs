@@ -56,6 +56,16 @@ struct RowPiece {
     from: usize,
 }
 
+/// Contiguous elements of the kernel in a channel, along its last axis.
+#[derive(Clone, Copy, Default)]
+struct TapRun {
+    /// The first of them in a stage, and on the kernel's last axis.
+    at: usize,
+    tap: usize,
+    /// The offset of the channel.
+    channel: usize,
+}
+
 /// The position of zeros.
 const ZEROS: usize = usize::MAX;
 
@@ -108,13 +118,11 @@ fn clear<C: GemmElement>(to: &mut [MaybeUninit<C>], count: usize) {
     }
 }
 
-impl<C: GemmElement> Patches<'_, C> {
+impl Conv {
     /// The places of a panel in runs along the last axis, and the corner of each.
-    #[inline(always)]
     fn lines(&self, columns: Range<usize>, corners: &mut Corners) -> ([OutputRun; WIDTH], usize) {
-        let conv = self.conv;
-        let (last, leading) = conv.spatial.split_last().expect("there is a spatial axis");
-        let out_positions = conv.out_positions();
+        let (last, leading) = self.spatial.split_last().expect("there is a spatial axis");
+        let out_positions = self.out_positions();
         let mut lines = [OutputRun::default(); WIDTH];
         let (mut count, mut column) = (0, columns.start);
         while column < columns.end {
@@ -130,7 +138,7 @@ impl<C: GemmElement> Patches<'_, C> {
             lines[count] = OutputRun {
                 at: (column - columns.start) as u32,
                 count: run as u32,
-                item: item * conv.input.0,
+                item: item * self.input.0,
                 start: (first * last.stride) as i64 - last.low,
             };
             count += 1;
@@ -142,7 +150,6 @@ impl<C: GemmElement> Patches<'_, C> {
     /// The pieces of each line for one kernel element; stops when there is no room.
     ///
     /// Returns the number of pieces, or None if they are too many.
-    #[inline(always)]
     fn pieces(
         &self,
         tap: usize,
@@ -150,8 +157,7 @@ impl<C: GemmElement> Patches<'_, C> {
         width: usize,
         pieces: &mut [RowPiece],
     ) -> Option<usize> {
-        let conv = self.conv;
-        let (last, leading) = conv.spatial.split_last().expect("there is a spatial axis");
+        let (last, leading) = self.spatial.split_last().expect("there is a spatial axis");
         let mut offsets: SmallVec<[i64; 4]> = SmallVec::from_elem(0, leading.len());
         let mut rest = tap / last.kernel;
         for (offset, axis) in offsets.iter_mut().zip(leading).rev() {
@@ -213,6 +219,38 @@ impl<C: GemmElement> Patches<'_, C> {
         Some(count)
     }
 
+    /// The kernel elements `first..first + depth`, of all channels, in runs along the kernel's last axis. Writes the
+    /// offsets on the leading axes of each; returns their number.
+    fn tap_runs(
+        &self,
+        first: usize,
+        depth: usize,
+        runs: &mut [TapRun; STAGE],
+        offsets: &mut SmallVec<[i64; 32]>,
+    ) -> usize {
+        let (last, leading) = self.spatial.split_last().expect("there is a spatial axis");
+        let taps = self.taps();
+        let (mut many, mut at) = (0, 0);
+        offsets.clear();
+        while at < depth {
+            let (channel, tap) = ((first + at) / taps, (first + at) % taps);
+            let start = tap % last.kernel;
+            runs[many] = TapRun { at, tap: start, channel: channel * self.input.1 };
+            let before = offsets.len();
+            offsets.resize(before + leading.len(), 0);
+            let mut rest = tap / last.kernel;
+            for (offset, axis) in offsets[before..].iter_mut().zip(leading).rev() {
+                *offset = (rest % axis.kernel * axis.kernel_dilation) as i64;
+                rest /= axis.kernel;
+            }
+            many += 1;
+            at += last.kernel - start;
+        }
+        many
+    }
+}
+
+impl<C: GemmElement> Patches<'_, C> {
     /// Writes a row of a panel; it may overwrite the beginning of the next.
     #[inline(always)]
     fn row(&self, pieces: &[RowPiece], channel: usize, to: &mut [MaybeUninit<C>]) {
@@ -239,7 +277,7 @@ impl<C: GemmElement> Patches<'_, C> {
     fn by_rows(&self, columns: Range<usize>, along: Range<usize>, width: usize, to: &mut [MaybeUninit<C>]) {
         let taps = self.conv.taps();
         let mut corners = Corners::new();
-        let (lines, count) = self.lines(columns, &mut corners);
+        let (lines, count) = self.conv.lines(columns, &mut corners);
         let lines = &lines[..count];
         let mut pieces = [RowPiece::default(); MAX_STORED_PIECES];
         // The ranges of the pieces of each kernel element, if there is room for all.
@@ -247,7 +285,7 @@ impl<C: GemmElement> Patches<'_, C> {
         if along.len() > taps && taps < ends.inline_size() {
             let mut used = 0;
             for tap in 0..taps {
-                let Some(count) = self.pieces(tap, (lines, &corners), width, &mut pieces[used..]) else {
+                let Some(count) = self.conv.pieces(tap, (lines, &corners), width, &mut pieces[used..]) else {
                     break;
                 };
                 used += count;
@@ -262,7 +300,7 @@ impl<C: GemmElement> Patches<'_, C> {
                 let first = if tap == 0 { 0 } else { usize::from(ends[tap - 1]) };
                 self.row(&pieces[first..usize::from(ends[tap])], channel, to);
             } else {
-                let count = self.pieces(tap, (lines, &corners), width, &mut pieces);
+                let count = self.conv.pieces(tap, (lines, &corners), width, &mut pieces);
                 let count = count.expect("there are no more pieces than elements");
                 self.row(&pieces[..count], channel, to);
             }
@@ -285,41 +323,24 @@ impl<C: GemmElement> Patches<'_, C> {
     ) {
         let conv = self.conv;
         let (last, leading) = conv.spatial.split_last().expect("there is a spatial axis");
-        let (out_positions, taps) = (conv.out_positions(), conv.taps());
         // The start of the kernel for each column.
         let mut corners = Corners::new();
-        let (lines, count) = self.lines(columns.clone(), &mut corners);
+        let (lines, count) = self.conv.lines(columns.clone(), &mut corners);
         let mut staged = [C::EMPTY_SUM; STAGE * WIDTH];
-        debug_assert!(columns.len() <= WIDTH && out_positions > 0);
+        debug_assert!(columns.len() <= WIDTH && conv.out_positions() > 0);
+        let mut runs = [TapRun::default(); STAGE];
         let mut offsets: SmallVec<[i64; 32]> = SmallVec::new();
         for (stage, to) in to.chunks_mut(STAGE * width).enumerate() {
             let depth = to.len() / width;
             let first = along.start + stage * STAGE;
-            // Runs of kernel elements: their position in the stage, their first element, and the channel.
-            let mut runs = [(0usize, 0usize, 0usize); STAGE];
-            let (mut many, mut at) = (0, 0);
-            offsets.clear();
-            while at < depth {
-                let (channel, tap) = ((first + at) / taps, (first + at) % taps);
-                let start = tap % last.kernel;
-                runs[many] = (at, start, channel * conv.input.1);
-                let before = offsets.len();
-                offsets.resize(before + leading.len(), 0);
-                let mut rest = tap / last.kernel;
-                for (offset, axis) in offsets[before..].iter_mut().zip(leading).rev() {
-                    *offset = (rest % axis.kernel * axis.kernel_dilation) as i64;
-                    rest /= axis.kernel;
-                }
-                many += 1;
-                at += last.kernel - start;
-            }
+            let many = conv.tap_runs(first, depth, &mut runs, &mut offsets);
             for (index, line) in lines[..count].iter().enumerate() {
                 let corner = &corners[index * leading.len()..][..leading.len()];
                 for out_position in 0..line.count as usize {
                     let start = line.start + (out_position * last.stride) as i64;
                     let column = &mut staged[(line.at as usize + out_position) * STAGE..][..STAGE];
-                    for (index, &(at, tap, channel)) in runs[..many].iter().enumerate() {
-                        let end = runs[..many].get(index + 1).map_or(depth, |next| next.0);
+                    for (index, &TapRun { at, tap, channel }) in runs[..many].iter().enumerate() {
+                        let end = runs[..many].get(index + 1).map_or(depth, |next| next.at);
                         let offsets = &offsets[index * leading.len()..][..leading.len()];
                         let mut row = Some(line.item + channel);
                         for ((axis, &corner), &offset) in leading.iter().zip(corner).zip(offsets) {

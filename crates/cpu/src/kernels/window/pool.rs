@@ -11,6 +11,7 @@ use defn_core::op::{Window, WindowOp};
 use smallvec::SmallVec;
 
 use super::choose::are_disjoint;
+use super::order::{Ordered, flips};
 use crate::kernels::simd::vectorized;
 use crate::kernels::{Real, SendPtr};
 use crate::par::Par;
@@ -68,6 +69,11 @@ impl Pool {
         Some(Pool { wide, count: out_sizes[last], lines, axes, rows, covers, is_in_order })
     }
 
+    /// The lines whose elements are compared in a chunk.
+    fn lines_of_chunk(&self) -> usize {
+        CHUNK.div_ceil(self.count * self.wide * self.rows.len())
+    }
+
     /// The first element of the first window of a line.
     fn corner(&self, line: usize) -> usize {
         let mut rest = line;
@@ -104,8 +110,7 @@ fn run_extremes<C: Real, const WIDE: usize>(
     par: Par,
 ) {
     let (x, out) = (x.slice::<C>(), &*out);
-    let work = pool.count * WIDE * pool.rows.len();
-    par.for_chunks(pool.lines, CHUNK.div_ceil(work), |lines| {
+    par.for_chunks(pool.lines, pool.lines_of_chunk(), |lines| {
         // SAFETY: chunks are disjoint and in bounds of the result, which is borrowed mutably meanwhile.
         let out = unsafe { out.part::<C>(lines.start * pool.count, lines.len() * pool.count) };
         extremes_of_lines::<C, WIDE>(pool, is_max, x, lines.start, out);
@@ -127,8 +132,7 @@ vectorized! {
                 (16.., false) => extremes_of_line::<C, WIDE, 16>(&pool.rows, x, out, C::lesser),
                 (4.., true) => extremes_of_line::<C, WIDE, 4>(&pool.rows, x, out, C::greater),
                 (4.., false) => extremes_of_line::<C, WIDE, 4>(&pool.rows, x, out, C::lesser),
-                (_, true) => extremes_of_line::<C, WIDE, 1>(&pool.rows, x, out, C::greater),
-                (_, false) => extremes_of_line::<C, WIDE, 1>(&pool.rows, x, out, C::lesser),
+                _ => extremes_of_few(pool, is_max, x, out),
             }
         }
     }
@@ -173,6 +177,24 @@ fn extremes_of_line<C: Real, const WIDE: usize, const GROUP: usize>(
     }
 }
 
+/// The extremes of a line of fewer windows than a group has.
+#[inline(never)]
+fn extremes_of_few<C: Real>(pool: &Pool, is_max: bool, x: &[C], out: &mut [MaybeUninit<C>]) {
+    let join = |a: C, b: C| if is_max { a.greater(b) } else { a.lesser(b) };
+    for (place, out) in out.iter_mut().enumerate() {
+        let x = &x[place * pool.wide..];
+        let mut best = C::ZERO;
+        for column in 0..pool.wide {
+            let mut extreme = x[pool.rows[0] + column];
+            for &row in &pool.rows[1..] {
+                extreme = join(extreme, x[row + column]);
+            }
+            best = if column == 0 { extreme } else { join(best, extreme) };
+        }
+        out.write(best);
+    }
+}
+
 /// Adds values to a start, at the places of the extremes of their windows, which have one value each. All are of the
 /// dtype that the pool was made for. Of equal elements the last one is taken; NaN is the most extreme.
 pub(crate) fn send(
@@ -182,26 +204,33 @@ pub(crate) fn send(
     out: &mut ViewMut<'_>,
     par: Par,
 ) {
-    match (out.ty().dtype == DType::F32, pool.wide) {
-        (true, 2) => run_scatter::<f32, 2>(pool, is_max, operands, out, par),
-        (true, _) => run_scatter::<f32, 3>(pool, is_max, operands, out, par),
-        (false, 2) => run_scatter::<f64, 2>(pool, is_max, operands, out, par),
-        (false, _) => run_scatter::<f64, 3>(pool, is_max, operands, out, par),
+    // Of f32 the minima are the maxima of flipped elements. With f64 the flips take time.
+    let flips = flips(out.ty().dtype, is_max);
+    let flip = |x: f32| x.flipped(flips);
+    match (out.ty().dtype == DType::F32, pool.wide, is_max) {
+        (true, 2, _) => run_scatter::<f32, _, 2>(pool, flip, operands, out, par),
+        (true, _, _) => run_scatter::<f32, _, 3>(pool, flip, operands, out, par),
+        (false, 2, true) => run_scatter::<f64, _, 2>(pool, |x| x, operands, out, par),
+        (false, _, true) => run_scatter::<f64, _, 3>(pool, |x| x, operands, out, par),
+        (false, 2, false) => run_scatter::<f64, _, 2>(pool, |x: f64| -x, operands, out, par),
+        (false, _, false) => run_scatter::<f64, _, 3>(pool, |x: f64| -x, operands, out, par),
     }
 }
 
 /// What is sent, and where from.
 #[derive(Clone, Copy)]
-struct ScatterInputs<'a, C> {
+struct ScatterInputs<'a, C, F> {
     x: &'a [C],
+    /// Makes the most extreme element the greatest.
+    flip: F,
     source: &'a [C],
     start: C,
     out: &'a SendPtr<C>,
 }
 
-fn run_scatter<C: Real, const WIDE: usize>(
+fn run_scatter<C: Ordered, F: Fn(C) -> C + Copy + Sync, const WIDE: usize>(
     pool: &Pool,
-    is_max: bool,
+    flip: F,
     (x, source, start): (View<'_>, View<'_>, View<'_>),
     out: &mut ViewMut<'_>,
     par: Par,
@@ -209,48 +238,36 @@ fn run_scatter<C: Real, const WIDE: usize>(
     let (x, source, start) = (x.slice::<C>(), source.slice::<C>(), start.slice::<C>()[0]);
     // What lies in no window is the start.
     if !pool.covers {
-        out.fill::<C>(par, CHUNK, |_, chunk| {
-            chunk.iter_mut().for_each(|out| {
-                out.write(start);
-            });
-        });
+        out.fill::<C>(par, CHUNK, |_, chunk| chunk.fill(MaybeUninit::new(start)));
     }
     let out = SendPtr::of(out.slice::<C>());
-    let inputs = ScatterInputs { x, source, start, out: &out };
-    let work = pool.count * WIDE * pool.rows.len();
-    par.for_chunks(pool.lines, CHUNK.div_ceil(work), |lines| {
-        scatter_lines::<C, WIDE>(pool, is_max, inputs, lines);
+    let inputs = ScatterInputs { x, flip, source, start, out: &out };
+    par.for_chunks(pool.lines, pool.lines_of_chunk(), |lines| {
+        scatter_lines::<C, F, WIDE>(pool, inputs, lines);
     });
 }
 
 vectorized! {
-    fn scatter_lines[C: Real, const WIDE: usize] of [C, WIDE] (
+    fn scatter_lines[C: Ordered, F: Fn(C) -> C + Copy, const WIDE: usize] of [C, F, WIDE] (
         pool: &Pool,
-        is_max: bool,
-        inputs: ScatterInputs<'_, C>,
+        inputs: ScatterInputs<'_, C, F>,
         lines: Range<usize>,
     ) {
-        let larger = |later: C, earlier: C| later.nan() | (later >= earlier);
-        let smaller = |later: C, earlier: C| later.nan() | (later <= earlier);
         for line in lines {
-            match (pool.count, is_max) {
-                (16.., true) => scatter_line::<C, WIDE, 16>(pool, inputs, line, larger),
-                (16.., false) => scatter_line::<C, WIDE, 16>(pool, inputs, line, smaller),
-                (4.., true) => scatter_line::<C, WIDE, 4>(pool, inputs, line, larger),
-                (4.., false) => scatter_line::<C, WIDE, 4>(pool, inputs, line, smaller),
-                (_, true) => scatter_line::<C, WIDE, 1>(pool, inputs, line, larger),
-                (_, false) => scatter_line::<C, WIDE, 1>(pool, inputs, line, smaller),
+            match pool.count {
+                16.. => scatter_line::<C, F, WIDE, 16>(pool, inputs, line),
+                4.. => scatter_line::<C, F, WIDE, 4>(pool, inputs, line),
+                _ => scatter_few(pool, inputs, line),
             }
         }
     }
 }
 
 #[inline(always)]
-fn scatter_line<C: Real, const WIDE: usize, const GROUP: usize>(
+fn scatter_line<C: Ordered, F: Fn(C) -> C, const WIDE: usize, const GROUP: usize>(
     pool: &Pool,
-    inputs: ScatterInputs<'_, C>,
+    inputs: ScatterInputs<'_, C, F>,
     line: usize,
-    wins: impl Fn(C, C) -> bool,
 ) {
     let corner = pool.corner(line);
     let source = &inputs.source[line * pool.count..][..pool.count];
@@ -260,16 +277,17 @@ fn scatter_line<C: Real, const WIDE: usize, const GROUP: usize>(
         // The cell of each window that is the most extreme so far.
         let (mut best, mut chosen) = ([C::ZERO; GROUP], [0u32; GROUP]);
         for (place, cell) in cells(pool.rows[0]).iter().enumerate() {
-            best[place] = cell[0];
+            best[place] = (inputs.flip)(cell[0]);
         }
         for (number, &row) in (0..).step_by(WIDE).zip(&pool.rows) {
             let cells = cells(row);
             for column in 0..WIDE {
                 for (place, cell) in cells.iter().enumerate() {
                     // The first cell is compared with itself, which changes nothing.
-                    let is_better = wins(cell[column], best[place]);
+                    let x = (inputs.flip)(cell[column]);
+                    let is_better = x.wins(best[place]);
                     chosen[place] = if is_better { number + column as u32 } else { chosen[place] };
-                    best[place] = if is_better { cell[column] } else { best[place] };
+                    best[place] = if is_better { x } else { best[place] };
                 }
             }
         }
@@ -287,6 +305,26 @@ fn scatter_line<C: Real, const WIDE: usize, const GROUP: usize>(
                 }
             }
         }
+    }
+}
+
+/// As [`scatter_line`], for a line of fewer windows than a group has.
+#[inline(never)]
+fn scatter_few<C: Ordered, F: Fn(C) -> C>(pool: &Pool, inputs: ScatterInputs<'_, C, F>, line: usize) {
+    let corner = pool.corner(line);
+    for (place, &source) in inputs.source[line * pool.count..][..pool.count].iter().enumerate() {
+        let first = corner + place * pool.wide;
+        let (mut best, mut chosen) = ((inputs.flip)(inputs.x[first]), first);
+        for &row in &pool.rows {
+            for at in first + row..first + row + pool.wide {
+                let x = (inputs.flip)(inputs.x[at]);
+                (best, chosen) = if x.wins(best) { (x, at) } else { (best, chosen) };
+                // SAFETY: the position was read in `x`, which has the same size; no other window has it.
+                unsafe { inputs.out.at(at).write(inputs.start) };
+            }
+        }
+        // SAFETY: as above.
+        unsafe { inputs.out.at(chosen).write(inputs.start.plus(source)) };
     }
 }
 
