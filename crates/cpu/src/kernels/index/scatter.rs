@@ -47,6 +47,9 @@ type Offsets<'a> = dyn Fn(Range<usize>, &mut [usize; PENDING_WRITES]) + Sync + '
 /// How an update joins the element that is there before.
 trait Update<T>: Sync {
     fn update(out: &mut MaybeUninit<T>, update: T);
+
+    /// Joins a run of updates. As parameters the two slices are known not to overlap.
+    fn run(out: &mut [MaybeUninit<T>], updates: &[T]);
 }
 
 /// The update replaces the element.
@@ -56,6 +59,11 @@ impl<T: Plain> Update<T> for Replace {
     #[inline(always)]
     fn update(out: &mut MaybeUninit<T>, update: T) {
         out.write(update);
+    }
+
+    #[inline(always)]
+    fn run(out: &mut [MaybeUninit<T>], updates: &[T]) {
+        out.write_copy_of_slice(updates);
     }
 }
 
@@ -68,6 +76,13 @@ impl<C: Element> Update<C> for Add {
         // SAFETY: the caller guarantees initialised elements.
         let before = unsafe { out.assume_init_read() };
         out.write(before.plus(update));
+    }
+
+    #[inline(always)]
+    fn run(out: &mut [MaybeUninit<C>], updates: &[C]) {
+        for (out, &update) in out.iter_mut().zip(updates) {
+            Self::update(out, update);
+        }
     }
 }
 
@@ -143,9 +158,7 @@ impl<T: Plain, U: Update<T>> Writes for Target<'_, T, U> {
                 U::update(out, self.updates[update]);
                 continue;
             }
-            for (out, &update) in out.iter_mut().zip(&self.updates[update..][..run]) {
-                U::update(out, update);
-            }
+            U::run(out, &self.updates[update..][..run]);
         }
     }
 }
@@ -420,7 +433,8 @@ fn add_each(offsets: &Offsets<'_>, target: &dyn Adds) {
         }
         let starts = &starts.as_flattened()[..end - from];
         if repeats(starts) < starts.len() / 4 {
-            for (starts, first) in starts.chunks(PENDING_WRITES).zip((from..).step_by(PENDING_WRITES)) {
+            let at_once = if is_far { PENDING_WRITES } else { SORTED };
+            for (starts, first) in starts.chunks(at_once).zip((from..).step_by(at_once)) {
                 if is_far {
                     prefetch_all(target, starts);
                 }
