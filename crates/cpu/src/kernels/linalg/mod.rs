@@ -70,14 +70,11 @@ pub(crate) fn dot(
 ) {
     debug_assert_eq!(plan.batch * plan.m * plan.n, out.ty().size(), "{} and {}", a.ty(), b.ty());
     match out.ty().dtype {
-        DType::U8 => run::<u8>(plan, a, b, (out, epilogue), scratch, par),
-        DType::U16 => run::<u16>(plan, a, b, (out, epilogue), scratch, par),
-        DType::U32 => run::<u32>(plan, a, b, (out, epilogue), scratch, par),
-        DType::U64 => run::<u64>(plan, a, b, (out, epilogue), scratch, par),
-        DType::S8 => run::<i8>(plan, a, b, (out, epilogue), scratch, par),
-        DType::S16 => run::<i16>(plan, a, b, (out, epilogue), scratch, par),
-        DType::S32 => run::<i32>(plan, a, b, (out, epilogue), scratch, par),
-        DType::S64 => run::<i64>(plan, a, b, (out, epilogue), scratch, par),
+        // Sums of products of integers of either sign have the same bits.
+        DType::U8 | DType::S8 => run::<u8>(plan, a, b, (out, epilogue), scratch, par),
+        DType::U16 | DType::S16 => run::<u16>(plan, a, b, (out, epilogue), scratch, par),
+        DType::U32 | DType::S32 => run::<u32>(plan, a, b, (out, epilogue), scratch, par),
+        DType::U64 | DType::S64 => run::<u64>(plan, a, b, (out, epilogue), scratch, par),
         DType::F32 if a.ty().dtype != DType::F32 || b.ty().dtype != DType::F32 => {
             mixed::multiply(plan, (a, b), (out, epilogue), scratch, par);
         }
@@ -341,4 +338,4 @@ macro_rules! product_of_integers {
         }
     )*};
 }
-product_of_integers!(u8, u16, u32, u64, i8, i16, i32, i64);
+product_of_integers!(u8, u16, u32, u64);

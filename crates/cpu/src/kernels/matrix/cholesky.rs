@@ -6,15 +6,16 @@
 use super::field::multiplying;
 use super::passes::pieces;
 use super::rows::transpose_into;
-use super::{Field, RealField, semidefinite};
+use super::{Field, Products, RealField, semidefinite};
 use crate::kernels::linalg::gemm::Matrix;
 use crate::par::Par;
 
 /// Rows of a group in a panel: whole product tiles, for all instruction sets.
 const ROWS: usize = 96;
 
-/// Rows that are solved for at once. Their elements of one column stay in registers.
+/// Rows that are solved for at once, and complex ones. Their elements of one column stay in registers.
 const STRIP: usize = 48;
+const COMPLEX_STRIP: usize = 16;
 
 /// Rows of a task that subtracts products: few enough to balance the load of the threads.
 const TASK: usize = 48;
@@ -147,25 +148,35 @@ multiplying! {
     /// Solves X L* = B for a group of rows of a panel, where L* is the adjoint of the diagonal square's factor.
     /// `square` holds the transpose of L.
     fn solve[P; T: Field] of [T] (square: &[T], step: usize, panel: &mut [T]) {
-        let mut factors = [T::ZERO; MAX_PANEL_COLUMNS];
-        for j in 0..panel.len() / ROWS {
-            for (k, factor) in factors[..j].iter_mut().enumerate() {
-                *factor = -square[k * step + j].conj();
-            }
-            let (solved, open) = panel.split_at_mut(j * ROWS);
-            let root = square[j * step + j].re();
-            for first_row in (0..ROWS).step_by(STRIP) {
-                let open = open[first_row..].first_chunk_mut::<STRIP>().expect("a whole strip");
-                let mut updated = *open;
-                for (&factor, solved) in factors[..j].iter().zip(solved.chunks_exact(ROWS)) {
-                    let solved = solved[first_row..].first_chunk::<STRIP>().expect("a whole strip");
-                    for (x, &y) in updated.iter_mut().zip(solved) {
-                        *x = x.plus_product::<P>(factor, y);
-                    }
+        if const { T::COMPLEX } {
+            solve_strips::<P, T, COMPLEX_STRIP>(square, step, panel);
+        } else {
+            solve_strips::<P, T, STRIP>(square, step, panel);
+        }
+    }
+}
+
+/// As [`solve`], for strips of this number of rows.
+#[inline(always)]
+fn solve_strips<P: Products, T: Field, const HEIGHT: usize>(square: &[T], step: usize, panel: &mut [T]) {
+    let mut factors = [T::ZERO; MAX_PANEL_COLUMNS];
+    for j in 0..panel.len() / ROWS {
+        for (k, factor) in factors[..j].iter_mut().enumerate() {
+            *factor = -square[k * step + j].conj();
+        }
+        let (solved, open) = panel.split_at_mut(j * ROWS);
+        let root = square[j * step + j].re();
+        for first_row in (0..ROWS).step_by(HEIGHT) {
+            let open = open[first_row..].first_chunk_mut::<HEIGHT>().expect("a whole strip");
+            let mut updated = *open;
+            for (&factor, solved) in factors[..j].iter().zip(solved.chunks_exact(ROWS)) {
+                let solved = solved[first_row..].first_chunk::<HEIGHT>().expect("a whole strip");
+                for (x, &y) in updated.iter_mut().zip(solved) {
+                    *x = x.plus_product::<P>(factor, y);
                 }
-                *open = updated;
-                T::parts(open).iter_mut().for_each(|x| *x = *x / root);
             }
+            *open = updated;
+            T::parts(open).iter_mut().for_each(|x| *x = *x / root);
         }
     }
 }

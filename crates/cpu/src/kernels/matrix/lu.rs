@@ -4,7 +4,7 @@
 
 use smallvec::SmallVec;
 
-use super::rows::{greatest, subtract_rows_inlined, transpose_into};
+use super::rows::{greatest, greatest_of_few, subtract_rows, transpose_into};
 use super::triangular::{self, System};
 use super::{Field, two_rows};
 use crate::kernels::linalg::gemm::Matrix;
@@ -95,7 +95,7 @@ vectorized! {
                 *x = a[i * n + j];
             }
             // If a NaN is the pivot, every later element is NaN whichever row is chosen.
-            let pivot = j + greatest(column);
+            let pivot = j + greatest_of_few(column);
             pivots[j] = pivot;
             exchange(a, n, j, pivot);
             let pivot = a[j * n + j];
@@ -137,7 +137,7 @@ vectorized! {
                 }
             }
             if j > 0 {
-                subtract_rows_inlined(rest, top, &before[j..], stride);
+                subtract_rows(rest, top, &before[j..], stride);
             }
             let pivot = j + greatest(rest);
             pivots[j] = pivot;

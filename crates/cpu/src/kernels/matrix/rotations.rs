@@ -67,8 +67,8 @@ pub(super) struct RotationLog<'a, R, const SIDES: usize> {
 }
 
 /// Numbers in a row of a panel: one or two cache lines.
-fn width<R>() -> usize {
-    (LANES * 8 / size_of::<R>()).max(LANES)
+const fn width<R>() -> usize {
+    LANES * 8 / size_of::<R>()
 }
 
 /// Numbers in the panels of a matrix of these sizes.
@@ -128,12 +128,12 @@ impl<'a, R: RealField, const SIDES: usize> RotationLog<'a, R, SIDES> {
 
     /// Applies all logged rotations.
     pub(super) fn apply(&mut self) {
-        let (used, width, rows) = (self.used, width::<R>(), self.rows);
+        let (used, rows) = (self.used, self.rows);
         let (sweeps, par) = (&self.sweeps, threads(self.par, used * rows));
         for (panels, rotations) in self.panels.iter_mut().zip(&self.rotations) {
             let rotations = &rotations[..used];
-            pieces(panels, rows * width, par, |_, panel| {
-                if width == LANES {
+            pieces(panels, rows * width::<R>(), par, |_, panel| {
+                if const { width::<R>() == LANES } {
                     rotate_panel::<R, 1>(panel, sweeps, rotations);
                 } else {
                     rotate_panel::<R, 2>(panel, sweeps, rotations);
@@ -273,24 +273,28 @@ multiplying! {
                 let begins = distance(other.start).wrapping_sub(distance(start));
                 other.ascends == ascends && distance(other.start) >= distance(start) && begins < rotations.len()
             });
-            let Some(other) = follower else {
-                apply_sweep::<P, R, VECTORS>(panel, start, ascends, rotations);
-                rest = after;
-                continue;
-            };
-            let begins = distance(other.start) - distance(start);
-            let (alone, shared) = rotations.split_at(begins + 1);
-            apply_sweep::<P, R, VECTORS>(panel, start, ascends, alone);
-            let followers = own(*other);
-            let both = shared.len().min(followers.len());
-            let ahead = next(other.start, ascends);
-            if both > 0 {
-                apply_sweep_pair::<P, R, VECTORS>(panel, ahead, ascends, &shared[..both], &followers[..both]);
+            // First the rotations of the first sweep alone, then those of both, then what is left of either.
+            let (mut parts, mut both): ([(_, &[[R; 2]]); 3], _) = ([(start, rotations), (start, &[]), (start, &[])], 0);
+            let (mut ahead, mut shared, mut followers): (_, &[[R; 2]], &[[R; 2]]) = (start, &[], &[]);
+            rest = after;
+            if let Some(other) = follower {
+                let begins = distance(other.start) - distance(start);
+                let alone;
+                (alone, shared) = rotations.split_at(begins + 1);
+                followers = own(*other);
+                both = shared.len().min(followers.len());
+                ahead = next(other.start, ascends);
+                let moved = |row: usize| if ascends { row + both } else { row - both };
+                parts =
+                    [(start, alone), (moved(ahead), &shared[both..]), (moved(other.start), &followers[both..])];
+                rest = &after[1..];
             }
-            let moved = |row: usize| if ascends { row + both } else { row - both };
-            apply_sweep::<P, R, VECTORS>(panel, moved(ahead), ascends, &shared[both..]);
-            apply_sweep::<P, R, VECTORS>(panel, moved(other.start), ascends, &followers[both..]);
-            rest = &after[1..];
+            for (part, (row, rotations)) in parts.into_iter().enumerate() {
+                apply_sweep::<P, R, VECTORS>(panel, row, ascends, rotations);
+                if part == 0 && both > 0 {
+                    apply_sweep_pair::<P, R, VECTORS>(panel, ahead, ascends, &shared[..both], &followers[..both]);
+                }
+            }
         }
     }
 }

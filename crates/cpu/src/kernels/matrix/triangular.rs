@@ -3,7 +3,7 @@
 use defn_core::op::Transform;
 
 use super::Field;
-use super::rows::{subtract_rows, subtract_rows_inlined, sums, transpose_into};
+use super::rows::{LANES, subtract_few, subtract_rows, sums, transpose_into};
 use crate::kernels::linalg::gemm::Matrix;
 use crate::kernels::simd::vectorized;
 use crate::par::Par;
@@ -164,7 +164,11 @@ vectorized! {
             let (before, rest) = b.split_at_mut(i * stride);
             let (open, behind) = rest.split_at_mut(rest.len().min(stride));
             let (open, solved) = (&mut open[..columns], if system.forward { before } else { behind });
-            subtract_rows_inlined(open, factors, solved, stride);
+            if columns < LANES {
+                subtract_few(open, factors, solved, stride);
+            } else {
+                subtract_rows(open, factors, solved, stride);
+            }
             if !system.unit {
                 let pivot = system.at(i, i);
                 open.iter_mut().for_each(|x| *x = x.over(pivot));
@@ -185,15 +189,12 @@ vectorized! {
             open[..count].copy_from_slice(&x[first..first + count]);
             let rows = &system.elements[first * system.row + solved.start.min(n - 1)..];
             let solved = &x[solved];
-            let sums = if count == LINES {
-                sums::<T, LINES>(rows, system.row, solved)
-            } else {
-                let mut each = [T::ZERO; LINES];
-                for (row, sum) in each.iter_mut().enumerate().take(count) {
-                    *sum = sums::<T, 1>(&rows[row * system.row..], system.row, solved)[0];
-                }
-                each
-            };
+            // Those of the last row repeat if there are fewer.
+            let mut starts = [0; LINES];
+            for (row, start) in starts.iter_mut().enumerate() {
+                *start = row.min(count - 1) * system.row;
+            }
+            let sums = sums(rows, starts, solved);
             for (open, sum) in open.iter_mut().zip(sums) {
                 *open = *open - sum;
             }

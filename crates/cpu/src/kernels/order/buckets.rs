@@ -4,6 +4,7 @@
 //! doubles the elements of a vector.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::keys::{Bits, Code};
@@ -22,6 +23,12 @@ const BITS: u32 = 11;
 
 /// Keys of the buckets that a thread sorts at a time.
 const BUCKET_CHUNK: usize = 1 << 14;
+
+/// Keys that are read at a time where pairs are sorted as a whole.
+const KEYS: usize = 256;
+
+/// Writes the keys of a range of elements; returns the least and the greatest.
+type ReadKeys<'a> = dyn Fn(Range<usize>, &mut [MaybeUninit<u32>]) -> (u32, u32) + Sync + 'a;
 
 /// The largest number of buckets.
 fn bucket_count(len: usize) -> usize {
@@ -50,41 +57,39 @@ impl Sorts {
         Some(Sorts { pairs: u64::functions()?, ranks: u32::functions()? })
     }
 
-    /// Writes the positions that sort the rows. `pairs` and `tmp` have the length of `out`.
-    pub(super) fn argsort<T: Bits, P: Plain + CastFrom<u32>>(
+    /// Writes the positions that sort the rows of this length. `pairs` and `tmp` have the length of `out`.
+    pub(super) fn argsort<P: Plain + CastFrom<u32>>(
         self,
-        code: Code<T>,
-        (x, len): (&[T], usize),
+        read: &ReadKeys<'_>,
+        len: usize,
         out: &mut [MaybeUninit<P>],
         [pairs, tmp]: [&mut [MaybeUninit<u64>]; 2],
         counts: &mut [MaybeUninit<u64>],
         par: Par,
     ) {
-        for start in (0..x.len()).step_by(len) {
+        for start in (0..out.len()).step_by(len) {
             let row = start..start + len;
             let buffers = [&mut pairs[row.clone()], &mut tmp[row.clone()]];
-            self.argsort_row(code, &x[row.clone()], &mut out[row], buffers, counts, par);
+            let read = |range: Range<usize>, keys: &mut [MaybeUninit<u32>]| {
+                read(start + range.start..start + range.end, keys)
+            };
+            self.argsort_row(&read, &mut out[row], buffers, counts, par);
         }
     }
 
-    fn argsort_row<T: Bits, P: Plain + CastFrom<u32>>(
+    fn argsort_row<P: Plain + CastFrom<u32>>(
         self,
-        code: Code<T>,
-        x: &[T],
+        read: &ReadKeys<'_>,
         out: &mut [MaybeUninit<P>],
         [pairs, tmp]: [&mut [MaybeUninit<u64>]; 2],
         counts: &mut [MaybeUninit<u64>],
         par: Par,
     ) {
-        if self.scatter_to_buckets(code, x, out, [&mut *pairs, &mut *tmp], counts, par) {
+        if self.scatter_to_buckets(read, out, [&mut *pairs, &mut *tmp], counts, par) {
             return;
         }
-        let read = |start: usize, pairs: &mut [MaybeUninit<u64>]| {
-            for (index, (pair, &bits)) in pairs.iter_mut().zip(&x[start..]).enumerate() {
-                pair.write(code.key(bits).wide() << 32 | (start + index) as u64);
-            }
-        };
-        self.pairs.sort_shared(par, read, |_| {}, pairs, tmp);
+        let read = |start: usize, pairs: &mut [MaybeUninit<u64>]| write_pairs(read, start, pairs);
+        self.pairs.sort_shared(par, &read, &|_| {}, pairs, tmp);
         // SAFETY: `sort_shared` wrote and sorted all of them.
         let pairs: &[u64] = unsafe { pairs.assume_init_ref() };
         let out = SendPtr::of(out);
@@ -96,23 +101,22 @@ impl Sorts {
     }
 
     /// As `argsort`, for one row. Returns `false` if so many keys are close together that one bucket would be large.
-    fn scatter_to_buckets<T: Bits, P: Plain + CastFrom<u32>>(
+    fn scatter_to_buckets<P: Plain + CastFrom<u32>>(
         self,
-        code: Code<T>,
-        x: &[T],
+        read: &ReadKeys<'_>,
         out: &mut [MaybeUninit<P>],
         [pairs, tmp]: [&mut [MaybeUninit<u64>]; 2],
         counts: &mut [MaybeUninit<u64>],
         par: Par,
     ) -> bool {
-        let len = x.len();
-        assert!([out.len(), pairs.len(), tmp.len()] == [len; 3], "buffers as long as the row");
+        let len = out.len();
+        assert!([pairs.len(), tmp.len()] == [len; 2], "buffers as long as the row");
         let piece = piece(len);
         // The keys are read once, so that the keys counted are the keys moved: another thread may write the elements
         // during the call. SAFETY: a pair has room for a key, and every bit pattern is a key. No pair is used while the
         // buffer holds keys.
         let keys = unsafe { std::slice::from_raw_parts_mut(pairs.as_mut_ptr().cast(), len) };
-        let (least, greatest) = read_shared(code, x, keys, piece, par);
+        let (least, greatest) = read_shared(read, keys, piece, par);
         // SAFETY: `read_shared` wrote all of them.
         let keys: &[u32] = unsafe { keys.assume_init_ref() };
         let shift =
@@ -250,29 +254,39 @@ fn prefix_sums(counts: &mut [u64], bucket_count: usize, len: usize) -> bool {
     most.is_none_or(|most| most <= len as u64 / 16)
 }
 
-/// Writes the keys of elements, of at most 32 bits; returns the least and the greatest.
-fn read_shared<T: Bits>(
-    code: Code<T>,
-    x: &[T],
-    keys: &mut [MaybeUninit<u32>],
-    piece: usize,
-    par: Par,
-) -> (u32, u32) {
+/// Writes all keys; returns the least and the greatest.
+fn read_shared(read: &ReadKeys<'_>, keys: &mut [MaybeUninit<u32>], piece: usize, par: Par) -> (u32, u32) {
     let (least, greatest) = (AtomicU32::new(u32::MAX), AtomicU32::new(0));
+    let len = keys.len();
     let keys = SendPtr::of(keys);
-    par.for_chunks(x.len(), piece, |chunk| {
+    par.for_chunks(len, piece, |chunk| {
         // SAFETY: chunks are disjoint and inside.
         let keys = unsafe { keys.part(chunk.start, chunk.len()) };
-        let (low, high) = read(code, &x[chunk], keys);
+        let (low, high) = read(chunk, keys);
         least.fetch_min(low, Ordering::Relaxed);
         greatest.fetch_max(high, Ordering::Relaxed);
     });
     (least.into_inner(), greatest.into_inner())
 }
 
+/// Writes pairs of keys and positions, from a position on.
+fn write_pairs(read: &ReadKeys<'_>, start: usize, pairs: &mut [MaybeUninit<u64>]) {
+    let mut keys = [MaybeUninit::uninit(); KEYS];
+    for (part, pairs) in pairs.chunks_mut(KEYS).enumerate() {
+        let first = start + part * KEYS;
+        let keys = &mut keys[..pairs.len()];
+        read(first..first + keys.len(), keys);
+        // SAFETY: `read` wrote all of them.
+        let keys: &[u32] = unsafe { keys.assume_init_ref() };
+        for (at, (pair, &key)) in pairs.iter_mut().zip(keys).enumerate() {
+            pair.write(u64::from(key) << 32 | (first + at) as u64);
+        }
+    }
+}
+
 vectorized! {
-    /// Writes the keys of elements; returns the least and the greatest.
-    fn read[T: Bits] of [T] (code: Code<T>, x: &[T], keys: &mut [MaybeUninit<u32>]) -> (u32, u32) {
+    /// Writes the keys of elements, of at most 32 bits; returns the least and the greatest.
+    pub(super) fn read[T: Bits] of [T] (code: Code<T>, x: &[T], keys: &mut [MaybeUninit<u32>]) -> (u32, u32) {
         let (mut least, mut greatest) = (u32::MAX, 0);
         for (to, &bits) in keys.iter_mut().zip(x) {
             let key = code.key(bits).wide() as u32;

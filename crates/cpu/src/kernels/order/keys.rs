@@ -146,3 +146,13 @@ vectorized! {
         x.iter().fold(T::default(), lost) != T::default()
     }
 }
+
+/// The bits that are set in any key of these elements, and those that are not set in any.
+pub(super) fn bits_of<T: Bits>(code: Code<T>, x: &[T]) -> (u64, u64) {
+    let (mut ones, mut zeros) = (T::default(), T::default());
+    for &bits in x {
+        let key = code.key(bits);
+        (ones, zeros) = (ones.or(key), zeros.or(key.not()));
+    }
+    (ones.wide(), zeros.wide())
+}

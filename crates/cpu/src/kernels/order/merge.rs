@@ -3,6 +3,7 @@
 
 use std::mem::MaybeUninit;
 
+use super::quicksort::{Finish, Read};
 use super::radix::Item;
 use crate::kernels::SendPtr;
 use crate::par::Par;
@@ -16,12 +17,12 @@ const MAX_PIECE: usize = 1 << 19;
 /// Items that one thread merges at a time.
 const MERGE_CHUNK: usize = 1 << 16;
 
-/// Sorts the items that `read` returns by position, and writes the result of `finish` for each to `out`. `tmp` has the
-/// same length. The sort need not be stable, because equal items are identical.
+/// Sorts the items that `read` writes, and passes sorted parts of `out` to `finish`. `tmp` has the same length. The sort
+/// need not be stable, because equal items are identical.
 pub(super) fn sort<T: Item>(
     par: Par,
-    read: impl Fn(usize) -> T + Sync,
-    finish: impl Fn(T) -> T + Sync,
+    read: &Read<'_, T>,
+    finish: &Finish<'_, T>,
     out: &mut [MaybeUninit<T>],
     tmp: &mut [MaybeUninit<T>],
 ) {
@@ -37,36 +38,32 @@ pub(super) fn sort<T: Item>(
     par.for_chunks(len, piece, |chunk| {
         // SAFETY: chunks are disjoint and inside.
         let part = unsafe { target.part(chunk.start, chunk.len()) };
-        for (slot, item) in part.iter_mut().zip(chunk) {
-            slot.write(read(item));
-        }
-        // SAFETY: the loop wrote all of them.
+        read(chunk.start, part);
+        // SAFETY: `read` wrote all of them.
         let part = unsafe { part.assume_init_mut() };
         part.sort_unstable();
         if rounds == 0 {
-            part.iter_mut().for_each(|item| *item = finish(*item));
+            finish(part);
         }
     });
     for round in 1..=rounds {
         // SAFETY: the pieces, and then each round, write every item.
         let items: &[T] = unsafe { from.assume_init_ref() };
-        if round == rounds {
-            merge_pairs(items, piece, to, par, &finish);
-        } else {
-            merge_pairs(items, piece, to, par, &|item| item);
-        }
+        merge_pairs(items, piece, to, par, finish, round == rounds);
         piece *= 2;
         (from, to) = (to, from);
     }
 }
 
-/// Merges each pair of neighbouring pieces. The last piece may be shorter or missing.
+/// Merges each pair of neighbouring pieces. The last piece may be shorter or missing. In the last round parts are
+/// finished.
 fn merge_pairs<T: Item>(
     items: &[T],
     piece: usize,
     to: &mut [MaybeUninit<T>],
     par: Par,
-    finish: &(impl Fn(T) -> T + Sync),
+    finish: &Finish<'_, T>,
+    is_last: bool,
 ) {
     let target = SendPtr::of(to);
     for (pair, both) in items.chunks(2 * piece).enumerate() {
@@ -77,7 +74,11 @@ fn merge_pairs<T: Item>(
             let right = &right[chunk.start - first..chunk.end - last];
             // SAFETY: chunks are disjoint and inside the pair's part of the result.
             let out = unsafe { target.part(2 * piece * pair + chunk.start, chunk.len()) };
-            merge(left, right, out, finish);
+            merge(left, right, out);
+            if is_last {
+                // SAFETY: `merge` wrote all of them.
+                finish(unsafe { out.assume_init_mut() });
+            }
         });
     }
 }
@@ -93,17 +94,17 @@ fn split<T: Item>(left: &[T], right: &[T], count: usize) -> usize {
 }
 
 /// Merges two sorted slices.
-fn merge<T: Item>(left: &[T], right: &[T], out: &mut [MaybeUninit<T>], finish: impl Fn(T) -> T) {
+fn merge<T: Item>(left: &[T], right: &[T], out: &mut [MaybeUninit<T>]) {
     let (mut i, mut j, mut k) = (0, 0, 0);
     while i < left.len() && j < right.len() {
         // The next side is unpredictable: a conditional move is faster than a branch.
         let (a, b) = (left[i], right[j]);
         let is_left = a <= b;
-        out[k].write(finish(if is_left { a } else { b }));
+        out[k].write(if is_left { a } else { b });
         (i, j) = (i + usize::from(is_left), j + usize::from(!is_left));
         k += 1;
     }
-    for (out, &item) in out[k..].iter_mut().zip(left[i..].iter().chain(&right[j..])) {
-        out.write(finish(item));
-    }
+    let (left, right) = (&left[i..], &right[j..]);
+    out[k..k + left.len()].write_copy_of_slice(left);
+    out[k + left.len()..].write_copy_of_slice(right);
 }

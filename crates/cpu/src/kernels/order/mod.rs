@@ -44,18 +44,19 @@ mod vector;
 pub(crate) use select::{candidates_scratch, first_of, selection_is_faster, top_k};
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use defn_core::op::Direction;
 use defn_core::{DType, Shape, TensorType};
 
-use super::{CastFrom, Plain, fill_tiles, with_compute};
+use super::{CastFrom, fill_tiles, with_compute};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 use buckets::Sorts;
-use keys::{Bits, Code, decode, encode, loses};
-use quicksort::{Functions, Key};
-use radix::{Counts, Item, Plan};
+use keys::{Bits, Code, bits_of, decode, encode, loses};
+use quicksort::{Key, Read};
+use radix::{Counts, Pair, Plan};
 
 /// Rows from this length on are shared among threads if there are few of them.
 const MIN_SHARED_ROW: usize = 1 << 16;
@@ -154,16 +155,15 @@ fn sort_row<T: Bits>(
         Counts::Own(_) => false,
         Counts::Shared(_) => true,
     };
-    let loses = if T::WIDTH == 8 && x.len() > 64 {
+    let loses = if const { T::WIDTH == 8 } && x.len() > 64 {
         count_bytes(code, x, out);
         loses(code, x)
-    } else if T::WIDTH <= 16
-        && x.len() <= radix::MAX_COMPARISON_SORT
-        && let Some(functions) = u32::functions()
-    {
-        sort_widened(functions, code, x, out);
+    } else if const { T::WIDTH <= 16 } && x.len() <= radix::MAX_COMPARISON_SORT {
+        sort_widened(code, x, out);
         loses(code, x)
-    } else if let Some(functions) = T::functions() {
+    } else if const { T::HAS_FUNCTIONS }
+        && let Some(functions) = T::functions()
+    {
         if is_shared {
             let lost = AtomicBool::new(false);
             let read = |start: usize, keys: &mut [MaybeUninit<T>]| {
@@ -171,7 +171,7 @@ fn sort_row<T: Bits>(
                     lost.store(true, Ordering::Relaxed);
                 }
             };
-            functions.sort_shared(par, read, |keys| decode(code, keys), out, tmp);
+            functions.sort_shared(par, &read, &|keys| decode(code, keys), out, tmp);
             lost.into_inner()
         } else {
             let lost = encode(code, x, out);
@@ -181,17 +181,22 @@ fn sort_row<T: Bits>(
             decode(code, keys);
             lost
         }
-    } else if x.len() <= radix::MAX_COMPARISON_SORT {
+    } else if const { T::WIDTH > 16 } && x.len() <= radix::MAX_COMPARISON_SORT {
         let lost = encode(code, x, out);
         // SAFETY: `encode` wrote all of them.
         let keys = unsafe { out.assume_init_mut() };
         keys.sort_unstable();
         decode(code, keys);
         lost
-    } else {
-        let plan = Plan::new(x.len(), 0, T::WIDTH, par, |index| code.key(x[index]).wide());
-        plan.run(counts, par, |index| code.key(x[index]), |key| code.bits(key), out, tmp);
+    } else if const { T::WIDTH > 8 } {
+        let plan = Plan::new(x.len(), 0, T::WIDTH, par, &|range| bits_of(code, &x[range]));
+        let read = |start: usize, keys: &mut [MaybeUninit<T>]| {
+            encode(code, &x[start..start + keys.len()], keys);
+        };
+        plan.run(counts, par, &read, &|keys| decode(code, keys), out, tmp);
         loses(code, x)
+    } else {
+        unreachable!("bytes are counted")
     };
     if loses {
         // SAFETY: every branch above writes every element.
@@ -200,14 +205,17 @@ fn sort_row<T: Bits>(
 }
 
 /// Sorts few keys of at most 16 bits as keys of 32 bits.
-fn sort_widened<T: Bits>(functions: Functions<u32>, code: Code<T>, x: &[T], out: &mut [MaybeUninit<T>]) {
+fn sort_widened<T: Bits>(code: Code<T>, x: &[T], out: &mut [MaybeUninit<T>]) {
     let (mut keys, mut tmp) =
         ([0; radix::MAX_COMPARISON_SORT], [MaybeUninit::uninit(); radix::MAX_COMPARISON_SORT]);
     let keys = &mut keys[..x.len()];
     for (key, &bits) in keys.iter_mut().zip(x) {
         *key = code.key(bits).wide() as u32;
     }
-    functions.sort(keys, &mut tmp[..x.len()]);
+    match u32::functions() {
+        Some(functions) => functions.sort(keys, &mut tmp[..x.len()]),
+        None => keys.sort_unstable(),
+    }
     for (out, &key) in out.iter_mut().zip(&*keys) {
         out.write(code.bits(T::truncate(u64::from(key))));
     }
@@ -264,78 +272,101 @@ pub(crate) fn argsort(
         return;
     }
     let [pairs, tmp] = pairs;
+    let sorts = Sorts::find().filter(|_| is_narrow(ty) && rows.is_long());
+    let (to, bits) = (out.ty().dtype, ty.dtype.storage_bytes() as u32 * 8);
     with_bits!(ty.dtype, T => {
         let code = Code::<T>::new(ty.dtype, direction);
         let x: &[T] = x.slice();
-        let sorts = Sorts::find().filter(|_| is_narrow(ty) && rows.is_long());
-        let to = out.ty().dtype;
-        if let Some(sorts) = sorts && to == DType::S32 {
+        if const { T::WIDTH <= 32 }
+            && let Some(sorts) = sorts
+            && [DType::S32, DType::S64].contains(&to)
+        {
+            let read = |range: Range<usize>, keys: &mut [MaybeUninit<u32>]| buckets::read(code, &x[range], keys);
             let pairs = [pairs.slice(), tmp.slice()];
-            sorts.argsort(code, (x, rows.len), out.slice::<i32>(), pairs, counts.slice(), par);
-        } else if let Some(sorts) = sorts && to == DType::S64 {
-            let pairs = [pairs.slice(), tmp.slice()];
-            sorts.argsort(code, (x, rows.len), out.slice::<i64>(), pairs, counts.slice(), par);
-        } else if is_narrow(ty) {
-            let pair = |key: T, index: usize| key.wide() << 32 | index as u64;
-            argsort_rows::<u64, T>(rows, code, x, pair, 32, pairs, tmp, counts, par);
-            write::<u64>(pairs, |pair| pair & u64::from(u32::MAX), out, par);
+            if to == DType::S32 {
+                sorts.argsort(&read, rows.len, out.slice::<i32>(), pairs, counts.slice(), par);
+            } else {
+                sorts.argsort(&read, rows.len, out.slice::<i64>(), pairs, counts.slice(), par);
+            }
+            return;
+        }
+        let bits_of = |range: Range<usize>| bits_of(code, &x[range]);
+        if const { T::WIDTH <= 32 } && is_narrow(ty) {
+            let read = |start: usize, pairs: &mut [MaybeUninit<u64>]| write_pairs(code, x, rows.len, start, pairs);
+            argsort_rows::<u64>(rows, &read, &bits_of, (32, bits), [&mut *pairs, tmp], counts, par);
         } else {
-            let pair = |key: T, index: usize| [key.wide(), index as u64];
-            argsort_rows::<[u64; 2], T>(rows, code, x, pair, 0, pairs, tmp, counts, par);
-            write::<[u64; 2]>(pairs, |pair| pair[1], out, par);
+            let read =
+                |start: usize, pairs: &mut [MaybeUninit<[u64; 2]>]| write_pairs(code, x, rows.len, start, pairs);
+            argsort_rows::<[u64; 2]>(rows, &read, &bits_of, (0, bits), [&mut *pairs, tmp], counts, par);
         }
     });
+    // SAFETY: the rows cover all pairs, and each row was sorted.
+    unsafe {
+        if is_narrow(ty) {
+            write_positions::<1>(pairs.slice::<u64>().assume_init_ref(), out, par);
+        } else {
+            write_positions::<2>(pairs.slice::<[u64; 2]>().assume_init_ref().as_flattened(), out, par);
+        }
+    }
 }
 
-#[expect(clippy::too_many_arguments, reason = "what a kernel is given, and the form of its pairs")]
-fn argsort_rows<P: Item, T: Bits>(
-    rows: Rows,
+/// Writes pairs of keys and positions for the elements from `start` on, which are in one row.
+fn write_pairs<T: Bits, P: Pair>(
     code: Code<T>,
     x: &[T],
-    pair: impl Fn(T, usize) -> P + Sync,
-    low: u32,
-    pairs: &mut ViewMut<'_>,
-    tmp: &mut ViewMut<'_>,
+    row_len: usize,
+    start: usize,
+    pairs: &mut [MaybeUninit<P>],
+) {
+    for (at, (pair, &bits)) in pairs.iter_mut().zip(&x[start..]).enumerate() {
+        pair.write(P::of(code.key(bits).wide(), start % row_len + at));
+    }
+}
+
+/// Sorts pairs, row by row. `read` writes those of the elements from one on, and `bits_of` returns what
+/// [`Plan::new`] needs for a range of elements, whose keys are the bits in `key`: the lowest one, and their number.
+fn argsort_rows<P: Pair>(
+    rows: Rows,
+    read: &Read<'_, P>,
+    bits_of: &(dyn Fn(Range<usize>) -> (u64, u64) + Sync),
+    key: (u32, u32),
+    [pairs, tmp]: [&mut ViewMut<'_>; 2],
     counts: &mut ViewMut<'_>,
     par: Par,
 ) {
-    let sort_row = |x: &[T],
+    let sort_row = |start: usize,
                     pairs: &mut [MaybeUninit<P>],
                     tmp: &mut [MaybeUninit<P>],
                     counts: &mut Counts<'_>,
                     par: Par| {
-        let read = |index: usize| pair(code.key(x[index]), index);
-        let read_all = |start: usize, pairs: &mut [MaybeUninit<P>]| {
-            for (index, pair) in pairs.iter_mut().enumerate() {
-                pair.write(read(start + index));
-            }
-        };
+        let read = |first: usize, pairs: &mut [MaybeUninit<P>]| read(start + first, pairs);
         // Positions make all pairs different, so every sort is stable.
-        match (P::functions(), &*counts) {
-            (Some(functions), Counts::Shared(_)) => {
-                functions.sort_shared(par, read_all, |_| {}, pairs, tmp);
+        if const { P::HAS_FUNCTIONS }
+            && let Some(functions) = P::functions()
+        {
+            match counts {
+                Counts::Shared(_) => functions.sort_shared(par, &read, &|_| {}, pairs, tmp),
+                Counts::Own(_) => {
+                    read(0, pairs);
+                    // SAFETY: `read` wrote all of them.
+                    functions.sort(unsafe { pairs.assume_init_mut() }, tmp);
+                }
             }
-            (Some(functions), Counts::Own(_)) => {
-                read_all(0, pairs);
-                // SAFETY: `read_all` wrote all of them.
-                functions.sort(unsafe { pairs.assume_init_mut() }, tmp);
-            }
-            (None, _) if x.len() <= radix::MAX_COMPARISON_SORT => {
-                read_all(0, pairs);
-                // SAFETY: `read_all` wrote all of them.
-                unsafe { pairs.assume_init_mut() }.sort_unstable();
-            }
-            (None, _) => {
-                let plan = Plan::new(x.len(), low, T::WIDTH, par, |index| code.key(x[index]).wide());
-                plan.run(counts, par, read, |pair| pair, pairs, tmp);
-            }
+        } else if pairs.len() <= radix::MAX_COMPARISON_SORT {
+            read(0, pairs);
+            // SAFETY: as above.
+            unsafe { pairs.assume_init_mut() }.sort_unstable();
+        } else {
+            let bits_of = |range: Range<usize>| bits_of(start + range.start..start + range.end);
+            let plan = Plan::new(pairs.len(), key.0, key.1, par, &bits_of);
+            plan.run(counts, par, &read, &|_| {}, pairs, tmp);
         }
     };
     if rows.is_long() {
         for row in 0..rows.count {
             let range = row * rows.len..(row + 1) * rows.len;
             let (pairs, tmp) = (&mut pairs.slice()[range.clone()], &mut tmp.slice()[range.clone()]);
-            sort_row(&x[range], pairs, tmp, &mut Counts::Shared(counts.slice()), par);
+            sort_row(range.start, pairs, tmp, &mut Counts::Shared(counts.slice()), par);
         }
         return;
     }
@@ -348,24 +379,19 @@ fn argsort_rows<P: Item, T: Bits>(
             let start = row * rows.len;
             // SAFETY: as above.
             let pairs = unsafe { pairs.part(start, rows.len) };
-            sort_row(&x[start..start + rows.len], pairs, tmp, &mut counts, Par::Serial);
+            sort_row(start, pairs, tmp, &mut counts, Par::Serial);
         }
     });
 }
 
-/// Writes the positions of sorted pairs in the result's dtype, with wrap-around.
-fn write<P: Plain>(
-    pairs: &mut ViewMut<'_>,
-    position: impl Fn(P) -> u64 + Sync,
-    out: &mut ViewMut<'_>,
-    par: Par,
-) {
-    // SAFETY: the rows cover all pairs, and each row was sorted.
-    let pairs: &[P] = unsafe { pairs.slice::<P>().assume_init_ref() };
+/// Writes the positions of sorted pairs in the result's dtype, with wrap-around. A pair is one number, whose low half is
+/// the position, or two, of which the position is the last one.
+fn write_positions<const NUMBERS: usize>(pairs: &[u64], out: &mut ViewMut<'_>, par: Par) {
+    let mask = if NUMBERS == 1 { u64::from(u32::MAX) } else { u64::MAX };
+    let pairs = pairs.as_chunks::<NUMBERS>().0;
     with_compute!(out.ty().dtype, C => fill_tiles::<C>(out, par, SHORT_ROWS_CHUNK, |start, tile| {
-        let part = &pairs[start..start + tile.len()];
-        for (out, &pair) in tile.iter_mut().zip(part) {
-            out.write(C::cast_from(position(pair)));
+        for (out, pair) in tile.iter_mut().zip(&pairs[start..]) {
+            out.write(C::cast_from(pair[NUMBERS - 1] & mask));
         }
     }));
 }

@@ -50,22 +50,22 @@ unsafe fn matrix<V: Vector, const R: usize>(from: *const V::Key, to: *mut V::Key
             *keys = V::load_part(from.wrapping_add(start), len.saturating_sub(start).min(V::LANES), rest);
         }
         sort_columns::<V, R>(&mut rows);
-        if V::LANES > 1 {
+        if const { V::LANES > 1 } {
             merge::<V, R, 1, 1>(&mut rows);
             clean_rows::<V, R>(&mut rows);
         }
-        if V::LANES > 2 {
+        if const { V::LANES > 2 } {
             merge::<V, R, 2, 3>(&mut rows);
             clean_across::<V, R, 1>(&mut rows);
             clean_rows::<V, R>(&mut rows);
         }
-        if V::LANES > 4 {
+        if const { V::LANES > 4 } {
             merge::<V, R, 4, 7>(&mut rows);
             clean_across::<V, R, 2>(&mut rows);
             clean_across::<V, R, 1>(&mut rows);
             clean_rows::<V, R>(&mut rows);
         }
-        if V::LANES > 8 {
+        if const { V::LANES > 8 } {
             merge::<V, R, 8, 15>(&mut rows);
             clean_across::<V, R, 4>(&mut rows);
             clean_across::<V, R, 2>(&mut rows);
@@ -122,7 +122,7 @@ unsafe fn sort_columns<V: Vector, const R: usize>(rows: &mut [V; R]) {
 unsafe fn merge<V: Vector, const R: usize, const G: usize, const MIRROR: usize>(rows: &mut [V; R]) {
     // SAFETY: the caller guarantees it.
     unsafe {
-        if R == 1 {
+        if const { R == 1 } {
             clean::<V, MIRROR, G>(&mut rows[0]);
         }
         for row in 0..R / 2 {
@@ -158,16 +158,16 @@ unsafe fn clean_across<V: Vector, const R: usize, const D: usize>(rows: &mut [V;
 unsafe fn clean_rows<V: Vector, const R: usize>(rows: &mut [V; R]) {
     // SAFETY: the caller guarantees it.
     unsafe {
-        if R > 8 {
+        if const { R > 8 } {
             clean_apart::<V, R, 8>(rows);
         }
-        if R > 4 {
+        if const { R > 4 } {
             clean_apart::<V, R, 4>(rows);
         }
-        if R > 2 {
+        if const { R > 2 } {
             clean_apart::<V, R, 2>(rows);
         }
-        if R > 1 {
+        if const { R > 1 } {
             clean_apart::<V, R, 1>(rows);
         }
     }

@@ -28,6 +28,9 @@ const SAMPLE: usize = 255;
 
 /// A sortable element, with vector functions for some types.
 pub(super) trait Key: Plain + Ord + Default {
+    /// Whether there are vector functions for some processors.
+    const HAS_FUNCTIONS: bool = false;
+
     /// The vector functions for this processor, if there are any.
     fn functions() -> Option<Functions<Self>> {
         None
@@ -95,6 +98,8 @@ functions! {
 macro_rules! key {
     ($($key:ty: $sort_wide:ident, $split_wide:ident, $sort_half:ident, $split_half:ident;)*) => {$(
         impl Key for $key {
+            const HAS_FUNCTIONS: bool = cfg!(target_arch = "x86_64");
+
             #[cfg(target_arch = "x86_64")]
             fn functions() -> Option<Functions<$key>> {
                 match level() {
@@ -118,6 +123,12 @@ key! {
     u64: sort_wide_64, split_wide_64, sort_half_64, split_half_64;
 }
 
+/// Writes the items of a row from a position on.
+pub(super) type Read<'a, T> = dyn Fn(usize, &mut [MaybeUninit<T>]) + Sync + 'a;
+
+/// Turns sorted items into those of the result.
+pub(super) type Finish<'a, T> = dyn Fn(&mut [T]) + Sync + 'a;
+
 impl<T: Key> Functions<T> {
     /// Sorts keys. `tmp` has the same length.
     pub(super) fn sort(self, keys: &mut [T], tmp: &mut [MaybeUninit<T>]) {
@@ -131,8 +142,8 @@ impl<T: Key> Functions<T> {
     pub(super) fn sort_shared(
         self,
         par: Par,
-        read: impl Fn(usize, &mut [MaybeUninit<T>]) + Sync,
-        finish: impl Fn(&mut [T]) + Sync,
+        read: &Read<'_, T>,
+        finish: &Finish<'_, T>,
         keys: &mut [MaybeUninit<T>],
         tmp: &mut [MaybeUninit<T>],
     ) {

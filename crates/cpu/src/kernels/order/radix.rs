@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use smallvec::SmallVec;
 
 use super::merge;
-use super::quicksort::Key;
+use super::quicksort::{Finish, Key, Read};
 use crate::kernels::SendPtr;
 use crate::par::Par;
 
@@ -55,6 +55,44 @@ impl Item for [u64; 2] {
     }
 }
 
+/// A key and its position.
+pub(super) trait Pair: Item {
+    fn of(key: u64, position: usize) -> Self;
+    fn key(self) -> u64;
+    fn position(self) -> usize;
+}
+
+/// The key is the high half.
+impl Pair for u64 {
+    #[inline(always)]
+    fn of(key: u64, position: usize) -> u64 {
+        key << 32 | position as u64
+    }
+    #[inline(always)]
+    fn key(self) -> u64 {
+        self >> 32
+    }
+    #[inline(always)]
+    fn position(self) -> usize {
+        (self & u64::from(u32::MAX)) as usize
+    }
+}
+
+impl Pair for [u64; 2] {
+    #[inline(always)]
+    fn of(key: u64, position: usize) -> [u64; 2] {
+        [key, position as u64]
+    }
+    #[inline(always)]
+    fn key(self) -> u64 {
+        self[0]
+    }
+    #[inline(always)]
+    fn position(self) -> usize {
+        self[1] as usize
+    }
+}
+
 /// The counters of digits.
 #[expect(clippy::large_enum_variant, reason = "there is one for each thread, on its stack")]
 pub(super) enum Counts<'a> {
@@ -89,16 +127,17 @@ pub(super) struct Plan {
 
 impl Plan {
     /// The plan for items whose keys are the `width` bits from `low` on. Digits that are equal in all keys need no
-    /// pass.
-    pub(super) fn new(len: usize, low: u32, width: u32, par: Par, key: impl Fn(usize) -> u64 + Sync) -> Plan {
+    /// pass. `bits` returns the bits that are set in any key of a range, and those that are not set in any.
+    pub(super) fn new(
+        len: usize,
+        low: u32,
+        width: u32,
+        par: Par,
+        bits: &(dyn Fn(Range<usize>) -> (u64, u64) + Sync),
+    ) -> Plan {
         let (ones, zeros) = (AtomicU64::new(0), AtomicU64::new(0));
         par.for_chunks(len, piece(len), |chunk| {
-            let (mut one, mut zero) = (0, 0);
-            for index in chunk {
-                let key = key(index);
-                one |= key;
-                zero |= !key;
-            }
+            let (one, zero) = bits(chunk);
             ones.fetch_or(one, Ordering::Relaxed);
             zeros.fetch_or(zero, Ordering::Relaxed);
         });
@@ -108,48 +147,43 @@ impl Plan {
         Plan { len, shifts: shifts.map(|shift| low + shift).collect() }
     }
 
-    /// Sorts the items that `read` returns by position, and writes the result of `finish` for each to `out`. `tmp` has
-    /// the same length.
+    /// Sorts the items that `read` writes, and passes parts of `out` to `finish`. `tmp` has the same length.
     pub(super) fn run<T: Item>(
         &self,
         counts: &mut Counts<'_>,
         par: Par,
-        read: impl Fn(usize) -> T + Sync,
-        finish: impl Fn(T) -> T + Sync,
+        read: &Read<'_, T>,
+        finish: &Finish<'_, T>,
         out: &mut [MaybeUninit<T>],
         tmp: &mut [MaybeUninit<T>],
     ) {
         assert!(out.len() == self.len && tmp.len() == self.len, "buffers as long as the row");
-        if self.shifts.len() > T::PASSES {
-            merge::sort(par, read, finish, out, tmp);
-            return;
-        }
-        let Some((&last, others)) = self.shifts.split_last() else {
-            for (index, out) in out.iter_mut().enumerate() {
-                out.write(finish(read(index)));
+        if const { T::PASSES < size_of::<T>() } {
+            if self.shifts.len() > T::PASSES {
+                merge::sort(par, read, finish, out, tmp);
+                return;
             }
-            return;
-        };
+        }
         // The buffers swap after each pass, and the last one writes to `out`.
-        let (mut from, mut to) = if others.len().is_multiple_of(2) { (tmp, out) } else { (out, tmp) };
+        let (mut from, mut to) = if self.shifts.len().is_multiple_of(2) { (out, tmp) } else { (tmp, out) };
         // The items are read once, so that the items counted are the items moved: another thread may write the elements
         // during the call.
         let target = SendPtr::of(from);
         par.for_chunks(self.len, piece(self.len), |chunk| {
-            for index in chunk {
-                // SAFETY: chunks are disjoint and inside.
-                unsafe { target.at(index).write(read(index)) };
-            }
+            // SAFETY: chunks are disjoint and inside.
+            read(chunk.start, unsafe { target.part(chunk.start, chunk.len()) });
         });
-        for &shift in others {
+        for &shift in &self.shifts {
             // SAFETY: every item was written, above or by the previous pass.
             let items = unsafe { from.assume_init_ref() };
-            self.pass(shift, counts, par, items, |item| item, to);
+            self.pass(shift, counts, par, items, to);
             (from, to) = (to, from);
         }
-        // SAFETY: as above.
-        let items = unsafe { from.assume_init_ref() };
-        self.pass(last, counts, par, items, finish, to);
+        let target = SendPtr::of(from);
+        par.for_chunks(self.len, piece(self.len), |chunk| {
+            // SAFETY: as above; chunks are disjoint and inside.
+            finish(unsafe { target.part(chunk.start, chunk.len()).assume_init_mut() });
+        });
     }
 
     /// Sorts by the digit at `shift`. It writes every item of `to`.
@@ -159,7 +193,6 @@ impl Plan {
         counts: &mut Counts<'_>,
         par: Par,
         items: &[T],
-        finish: impl Fn(T) -> T + Sync,
         to: &mut [MaybeUninit<T>],
     ) {
         let digit = |item: T| item.shifted(shift) as usize & (DIGITS - 1);
@@ -171,7 +204,7 @@ impl Plan {
                 let next_position = &mut next[digit(item)];
                 // SAFETY: a piece has as many consecutive positions for a digit as it has items with this digit.
                 // Together the positions are a permutation of the row. So each is inside and is written once.
-                unsafe { target.at(*next_position).write(finish(item)) };
+                unsafe { target.at(*next_position).write(item) };
                 *next_position += 1;
             }
         };

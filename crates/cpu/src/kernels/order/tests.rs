@@ -160,7 +160,7 @@ fn check_quick<T: Key + std::fmt::Debug>(len: usize, of: fn(u64) -> T) {
             let read = |start: usize, part: &mut [MaybeUninit<T>]| {
                 part.write_copy_of_slice(&keys[start..start + part.len()]);
             };
-            functions.sort_shared(par, read, |_| {}, &mut out, &mut tmp);
+            functions.sort_shared(par, &read, &|_| {}, &mut out, &mut tmp);
             // SAFETY: every key was written.
             assert!(unsafe { out.assume_init_ref() } == want, "{len}, {par:?}");
         }

@@ -56,32 +56,32 @@ pub(super) unsafe fn direct_tile<V: FirstLanes, const ROWS: usize, const VECTORS
         let last = V::first(last);
         let mut sums = [[V::zero(); VECTORS]; ROWS];
         if continues {
-            for (i, sums) in sums.iter_mut().enumerate() {
-                for (j, sum) in sums.iter_mut().enumerate() {
+            for i in 0..ROWS {
+                for j in 0..VECTORS {
                     let from = out.add(i * out_row + j * V::LANES);
-                    *sum = if j + 1 < VECTORS { V::load(from) } else { V::load_first(from, last) };
+                    sums[i][j] = if j + 1 < VECTORS { V::load(from) } else { V::load_first(from, last) };
                 }
             }
         }
         let (mut a, mut b) = (a, b);
         for _ in 0..depth {
             let mut row = [V::zero(); VECTORS];
-            for (j, lanes) in row.iter_mut().enumerate() {
+            for j in 0..VECTORS {
                 let from = b.add(j * V::LANES);
-                *lanes = if j + 1 < VECTORS { V::load(from) } else { V::load_first(from, last) };
+                row[j] = if j + 1 < VECTORS { V::load(from) } else { V::load_first(from, last) };
             }
-            for (i, sums) in sums.iter_mut().enumerate() {
+            for i in 0..ROWS {
                 let factor = V::repeat(a.add(i * a_row));
-                for (sum, &lanes) in sums.iter_mut().zip(&row) {
-                    *sum = sum.plus_product(factor, lanes);
+                for j in 0..VECTORS {
+                    sums[i][j] = sums[i][j].plus_product(factor, row[j]);
                 }
             }
             a = a.wrapping_add(a_step);
             b = b.wrapping_add(b_step);
         }
-        for (i, sums) in sums.iter().enumerate() {
-            for (j, &sum) in sums.iter().enumerate() {
-                let to = out.add(i * out_row + j * V::LANES);
+        for i in 0..ROWS {
+            for j in 0..VECTORS {
+                let (to, sum) = (out.add(i * out_row + j * V::LANES), sums[i][j]);
                 if j + 1 < VECTORS { sum.store(to) } else { sum.store_first(to, last) }
             }
         }
@@ -210,15 +210,30 @@ impl<C: GemmElement> Batch<'_, C> {
         batch: Range<usize>,
         out: GemmOutput<'_, C>,
     ) {
-        let [m, n, k] = self.sizes;
         let mut panel = [const { MaybeUninit::<C>::uninit() }; PANEL_ELEMENTS];
+        // SAFETY: the caller guarantees it.
+        unsafe { self.multiply_in(kernels, batch, out, &mut panel) }
+    }
+
+    /// As [`Batch::with_panel`], with this room for it.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn multiply_in(
+        &self,
+        kernels: &Kernels<C>,
+        batch: Range<usize>,
+        out: GemmOutput<'_, C>,
+        panel: &mut [MaybeUninit<C>],
+    ) {
+        let [m, n, k] = self.sizes;
         let (height, last_height) = tile_heights(kernels, m);
         for index in batch {
             let (a, b) =
                 (&self.a.elements[index * self.strides.0..], &self.b.elements[index * self.strides.1..]);
             for columns in blocks_of(0..n, kernels.most_columns()) {
                 let vectors = columns.len().div_ceil(kernels.lanes);
-                let (b, b_step) = if PANEL_ELEMENTS == 0 {
+                let (b, b_step) = if panel.is_empty() {
                     (b[columns.start..].as_ptr(), self.b.along)
                 } else {
                     let width = vectors * kernels.lanes;

@@ -294,11 +294,27 @@ impl<C: GemmElement> Product<'_, C> {
         columns: Range<usize>,
         k: usize,
     ) {
+        let mut panel = [const { MaybeUninit::<C>::uninit() }; PANEL];
+        let mut lines = [const { MaybeUninit::<C>::uninit() }; LINES];
+        // SAFETY: the caller guarantees it.
+        unsafe { self.in_place_block_in(rows, columns, k, &mut panel, &mut lines) }
+    }
+
+    /// As [`Product::in_place_block`], with this room.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn in_place_block_in(
+        &self,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        k: usize,
+        panel: &mut [MaybeUninit<C>],
+        lines: &mut [MaybeUninit<C>],
+    ) {
         let kernels = self.kernels;
         let (high, wide) = (kernels.most_rows(), kernels.most_columns());
         let (a, b) = (self.a.in_place(), self.b.in_place().filter(|b| b.free == 1));
-        let mut panel = [const { MaybeUninit::<C>::uninit() }; PANEL];
-        let mut lines = [const { MaybeUninit::<C>::uninit() }; LINES];
         // Packing a panel pays if several tiles use it and it would not stay in the L1 cache without packing.
         let reads = b.filter(|b| rows.len() <= high || k * b.along <= RIGHT_IN_PLACE);
         for columns in blocks_of(columns, wide) {

@@ -75,15 +75,17 @@ pub(super) unsafe fn pack_transposed<V: FirstLanes, const LANES: usize>(
                 let start = to.add(position * width + first);
                 if lines == LANES && down == LANES {
                     // Whole squares stay in registers.
-                    let square = std::array::from_fn(|i| {
+                    let mut square = [V::zero(); LANES];
+                    for i in 0..LANES {
                         let source = from.add((first + i) * stride + position);
                         if is_far {
                             V::prefetch_l2(source.wrapping_add(width * stride));
                         }
-                        V::load(source)
-                    });
-                    for (k, line) in transposed::<V, LANES>(square).into_iter().enumerate() {
-                        line.store(start.add(k * width));
+                        square[i] = V::load(source);
+                    }
+                    let square = transposed::<V, LANES>(square);
+                    for i in 0..LANES {
+                        square[i].store(start.add(i * width));
                     }
                     continue;
                 }

@@ -143,15 +143,33 @@ impl<'a, C: GemmElement> Thin<'a, C> {
         in_place: Option<Matrix<'_, C>>,
         accumulation: Accumulation,
     ) {
+        let mut sums = [const { MaybeUninit::<C>::uninit() }; SUMS];
+        let mut panel = [const { MaybeUninit::<C>::uninit() }; PANEL];
+        let mut factors = [const { [const { MaybeUninit::<C>::uninit() }; DEPTH] }; ROWS];
+        // SAFETY: the caller guarantees it.
+        unsafe {
+            self.block_in(block, in_place, accumulation, &mut sums, &mut panel, factors.as_flattened_mut())
+        }
+    }
+
+    /// As [`Thin::block`], with this room.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn block_in(
+        &self,
+        block: Range<usize>,
+        in_place: Option<Matrix<'_, C>>,
+        accumulation: Accumulation,
+        sums: &mut [MaybeUninit<C>],
+        panel: &mut [MaybeUninit<C>],
+        factors: &mut [MaybeUninit<C>],
+    ) {
         let kernels = self.kernels;
         let height = self.count.next_multiple_of(kernels.rows);
         let (_, tile_height) = split_evenly(height, kernels.most_rows(), kernels.rows);
         let width = block.len().next_multiple_of(kernels.lanes);
-        let depth = if PANEL == 0 { SIDE_BY_SIDE_DEPTH } else { PACKED_DEPTH };
-        let mut sums = [const { MaybeUninit::<C>::uninit() }; SUMS];
-        let mut panel = [const { MaybeUninit::<C>::uninit() }; PANEL];
-        let mut factors = [const { [const { MaybeUninit::<C>::uninit() }; DEPTH] }; ROWS];
-        let factors = factors.as_flattened_mut();
+        let depth = if panel.is_empty() { SIDE_BY_SIDE_DEPTH } else { PACKED_DEPTH };
         for part in blocks_of(0..self.depth, part_depth(self.depth)) {
             let factors = &mut factors[..height * part.len()];
             self.few.pack(kernels, 0..self.count, part.clone(), height, factors);

@@ -180,13 +180,13 @@ unsafe fn multiply<V: Vector, const ROWS: usize, const VECTORS: usize>(
     // SAFETY: the caller guarantees it.
     unsafe {
         let mut row = [V::zero(); VECTORS];
-        for (j, lanes) in row.iter_mut().enumerate() {
-            *lanes = V::load(b.add(j * V::LANES));
+        for j in 0..VECTORS {
+            row[j] = V::load(b.add(j * V::LANES));
         }
-        for (i, sums) in sums.iter_mut().enumerate() {
+        for i in 0..ROWS {
             let factor = V::repeat(a.add(i * a_row));
-            for (sum, &lanes) in sums.iter_mut().zip(&row) {
-                *sum = sum.plus_product(factor, lanes);
+            for j in 0..VECTORS {
+                sums[i][j] = sums[i][j].plus_product(factor, row[j]);
             }
         }
     }
@@ -270,9 +270,9 @@ unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V
             a = a.wrapping_add(a_step);
             b = b.wrapping_add(b_step);
         }
-        for (i, sums) in sums.iter().enumerate() {
-            for (j, &sum) in sums.iter().enumerate() {
-                let to = out.add(i * out_row + j * V::LANES);
+        for i in 0..ROWS {
+            for j in 0..VECTORS {
+                let (to, sum) = (out.add(i * out_row + j * V::LANES), sums[i][j]);
                 let sum = match accumulation {
                     Accumulation::Nothing => sum,
                     Accumulation::Plus => V::load(to).plus(sum),
