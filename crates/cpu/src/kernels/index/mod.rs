@@ -8,7 +8,6 @@ mod range;
 mod scatter;
 
 use std::mem::MaybeUninit;
-use std::ops::Range;
 
 use smallvec::SmallVec;
 
@@ -40,14 +39,9 @@ pub(crate) fn saturate(positions: &mut ViewMut<'_>, par: Par) {
 /// size.
 #[inline(always)]
 fn from_front<I: Integer>(index: I, size: u64) -> u64 {
-    bits_from_front(index.extended(), I::SIGNED, size)
-}
-
-/// As [`from_front`], for the bits of an index.
-#[inline(always)]
-fn bits_from_front(bits: u64, is_signed: bool, size: u64) -> u64 {
+    let bits = index.extended();
     // The sign, extended to all bits, selects without a branch.
-    if is_signed { bits.wrapping_add(((bits as i64) >> 63) as u64 & size) } else { bits }
+    if I::SIGNED { bits.wrapping_add(((bits as i64) >> 63) as u64 & size) } else { bits }
 }
 
 /// The signed index clamped to an axis of `size`, which is not 0, and whether it was out of range.
@@ -66,6 +60,12 @@ fn nearest<I: Integer>(index: I, size: usize) -> (usize, bool) {
     let position = from_front(index, size as u64);
     let clamped = (position as i64).clamp(0, size as i64 - 1) as usize;
     (clamped, clamped as u64 != position)
+}
+
+/// The index clamped to an axis of `size`, which is not 0.
+#[inline(always)]
+fn clamped<I: Integer>(index: I, size: usize) -> usize {
+    nearest(index, size).0
 }
 
 /// `x` seen as `[outer][size][inner]`; indices select entries of the middle axis.
@@ -195,45 +195,28 @@ vectorized! {
     }
 }
 
+/// Copies the elements at rows of indices, along axes of these sizes and strides; returns whether an index is out of
+/// range.
+fn pick_rows<T: Plain, I: Integer, const N: usize>(
+    from: &[T],
+    indices: &[I],
+    axes: [(usize, usize); N],
+    out: &mut [MaybeUninit<T>],
+) -> bool {
+    let mut starts = [0; PICKED];
+    let mut is_any_beyond = false;
+    for (out, rows) in out.chunks_mut(PICKED).zip(indices.as_chunks::<N>().0.chunks(PICKED)) {
+        is_any_beyond |= starts_of(rows, axes, &mut starts);
+        for (out, &start) in out.iter_mut().zip(&starts) {
+            out.write(from[start]);
+        }
+    }
+    is_any_beyond
+}
+
 /// Positions that are computed before their elements are read: a processor has more reads in flight if there is less
 /// work between them.
 const PICKED: usize = 64;
-
-/// Writes the offsets of consecutive positions, clamped into range and no more than there is room for. Returns whether
-/// one was out of range.
-type Nearest<'a> = dyn Fn(Range<usize>, &mut [usize; PICKED]) -> bool + Sync + 'a;
-
-/// Calls `work` with what computes the offsets of rows of indices, along axes of these sizes and strides.
-fn with_nearest(indices: View<'_>, axes: &[(usize, usize)], work: &mut dyn FnMut(&Nearest<'_>)) {
-    with_position!(indices.ty().dtype, I => {
-        let indices: &[I] = indices.slice();
-        match *axes {
-            [one] => work(&nearest_of(indices, [one])),
-            [one, two] => work(&nearest_of(indices, [one, two])),
-            [one, two, three] => work(&nearest_of(indices, [one, two, three])),
-            _ => work(&move |rows, starts| {
-                let mut is_any_beyond = false;
-                for (start, row) in starts.iter_mut().zip(rows) {
-                    *start = 0;
-                    for (&index, (size, stride)) in indices[row * axes.len()..].iter().zip(axes) {
-                        let (position, is_beyond) = nearest(index, *size);
-                        is_any_beyond |= is_beyond;
-                        *start += position * stride;
-                    }
-                }
-                is_any_beyond
-            }),
-        }
-    });
-}
-
-/// What computes the offsets of rows of indices, along axes of these sizes and strides.
-fn nearest_of<I: Integer, const N: usize>(
-    indices: &[I],
-    axes: [(usize, usize); N],
-) -> impl Fn(Range<usize>, &mut [usize; PICKED]) -> bool + Sync {
-    move |rows, starts| starts_of(&indices.as_chunks::<N>().0[rows], axes, starts)
-}
 
 vectorized! {
     /// Computes the positions of rows of indices; returns whether an index is out of range.
@@ -304,6 +287,12 @@ impl IndexedBlocks {
         IndexedBlocks { entries, dims, run, block }
     }
 
+    /// The offset of the position of a row of indices, clamped into range.
+    #[inline(always)]
+    fn nearest<I: Integer>(&self, row: &[I]) -> usize {
+        row.iter().zip(&self.entries).map(|(&index, &(size, stride))| clamped(index, size) * stride).sum()
+    }
+
     /// Reads the elements at each position: `[positions][block]`.
     pub(crate) fn gather(
         &self,
@@ -316,105 +305,43 @@ impl IndexedBlocks {
         if out.ty().size() == 0 {
             return;
         }
-        let count = out.ty().size() / self.block;
-        if let (&[(size, 1)], 1) = (&self.entries[..], self.block) {
-            return AxisView { outer: 1, size, inner: 1 }.take(x, indices, out, watch, par);
-        }
-        with_nearest(indices, &self.entries, &mut |nearest| {
-            with_width!(out.ty().dtype, T => {
-                let x: &[T] = x.slice();
-                let out = &*out;
-                par.for_chunks(count, INDEX_CHUNK.div_ceil(self.block), |chunk| {
-                    // SAFETY: chunks are disjoint and in bounds, and the view is borrowed mutably meanwhile.
-                    let out = unsafe { out.part::<T>(chunk.start * self.block, chunk.len() * self.block) };
-                    self.gather_chunk(x, chunk, nearest, watch, out);
-                });
+        let (count, width) = (out.ty().size() / self.block, self.entries.len());
+        let sizes: SmallVec<[usize; 6]> = self.entries.iter().map(|&(size, _)| size).collect();
+        with_width!(out.ty().dtype, T => with_position!(indices.ty().dtype, I => {
+            let (x, indices): (&[T], &[I]) = (x.slice(), indices.slice());
+            let out = &*out;
+            par.for_chunks(count, INDEX_CHUNK.div_ceil(self.block), |chunk| {
+                // SAFETY: chunks are disjoint and in bounds, and the view is borrowed mutably meanwhile.
+                let out = unsafe { out.part::<T>(chunk.start * self.block, chunk.len() * self.block) };
+                let rows = &indices[chunk.start * width..chunk.end * width];
+                match (&self.entries[..], self.block) {
+                    (&[(size, 1)], 1) => return watch.note(pick(x, rows, size, 1, out)),
+                    (&[one, two], 1) => return watch.note(pick_rows(x, rows, [one, two], out)),
+                    (&[one, two, three], 1) => return watch.note(pick_rows(x, rows, [one, two, three], out)),
+                    (_, _) => watch.look(rows, &sizes),
+                }
+                for (at, out) in out.chunks_exact_mut(self.block).enumerate() {
+                    let start = self.nearest(&rows[at * width..][..width]);
+                    if self.block == 1 {
+                        out[0].write(x[start]);
+                        continue;
+                    }
+                    each(&self.dims, start, 0, &mut |whole, part| {
+                        out[part..part + self.run].write_copy_of_slice(&x[whole..whole + self.run]);
+                    });
+                }
             });
-        });
-    }
-
-    /// Reads the elements at a chunk of the positions.
-    fn gather_chunk<T: Plain>(
-        &self,
-        x: &[T],
-        chunk: Range<usize>,
-        nearest: &Nearest<'_>,
-        watch: OutOfRangeFlag<'_>,
-        out: &mut [MaybeUninit<T>],
-    ) {
-        let mut starts = [0; PICKED];
-        for (out, first) in out.chunks_mut(PICKED * self.block).zip(chunk.clone().step_by(PICKED)) {
-            let starts = {
-                let len = PICKED.min(chunk.end - first);
-                watch.note(nearest(first..first + len, &mut starts));
-                &starts[..len]
-            };
-            if self.block == 1 {
-                for (out, &start) in out.iter_mut().zip(starts) {
-                    out.write(x[start]);
-                }
-                continue;
-            }
-            if self.run == self.block {
-                for (out, &start) in out.chunks_exact_mut(self.run).zip(starts) {
-                    out.write_copy_of_slice(&x[start..start + self.run]);
-                }
-                continue;
-            }
-            let mut copy = |moves: &[(usize, usize)]| {
-                for &(part, whole) in moves {
-                    out[part..part + self.run].write_copy_of_slice(&x[whole..whole + self.run]);
-                }
-            };
-            let mut moves = Moves::new(&mut copy);
-            for (at, &start) in starts.iter().enumerate() {
-                each(&self.dims, at * self.block, start, &mut moves);
-            }
-            moves.finish();
-        }
+        }));
     }
 }
 
-/// Runs that move together, each from one offset to another.
-struct Moves<'a> {
-    runs: [(usize, usize); MOVES],
-    count: usize,
-    work: &'a mut dyn FnMut(&[(usize, usize)]),
-}
-
-/// The most runs that move together.
-const MOVES: usize = 64;
-
-impl<'a> Moves<'a> {
-    fn new(work: &'a mut dyn FnMut(&[(usize, usize)])) -> Moves<'a> {
-        Moves { runs: [(0, 0); MOVES], count: 0, work }
-    }
-
-    /// Adds a run, and moves all if these are many.
-    #[inline(always)]
-    fn push(&mut self, from: usize, to: usize) {
-        self.runs[self.count % MOVES] = (from, to);
-        self.count += 1;
-        if self.count == MOVES {
-            self.finish();
-        }
-    }
-
-    /// Moves what was added.
-    fn finish(&mut self) {
-        (self.work)(&self.runs[..self.count]);
-        self.count = 0;
-    }
-}
-
-/// Adds the runs of a block, from its first offset in the block and its offset in the tensor.
-fn each(dims: &[Dim], part: usize, whole: usize, moves: &mut Moves<'_>) {
+/// Calls `visit` with the offset on either side of each run.
+fn each(dims: &[Dim], whole: usize, part: usize, visit: &mut impl FnMut(usize, usize)) {
     match dims {
-        [] => moves.push(part, whole),
-        [dim] => (0..dim.size).for_each(|at| moves.push(part + at * dim.part, whole + at * dim.whole)),
+        [] => visit(whole, part),
         [dim, rest @ ..] => {
             for index in 0..dim.size {
-                each(rest, part + index * dim.part, whole + index * dim.whole, moves);
+                each(rest, whole + index * dim.whole, part + index * dim.part, visit);
             }
         }
     }

@@ -1,12 +1,11 @@
 //! The search for indices that are out of range.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use defn_core::{ErrorKind, Result, TensorType};
 use smallvec::SmallVec;
 
-use super::{INDEX_CHUNK, bits_from_front, from_front};
+use super::{INDEX_CHUNK, from_front};
 use crate::kernels::simd::vectorized;
 use crate::kernels::{Integer, with_integer};
 use crate::par::Par;
@@ -30,38 +29,24 @@ pub(crate) fn check(
     let sizes: SmallVec<[usize; 6]> = axes.iter().map(|&axis| x.shape.sizes()[axis]).collect();
     with_integer!(indices.ty().dtype, I => {
         let indices: &[I] = indices.slice();
-        let is_beyond = |entries: Range<usize>| is_any_beyond(&indices[entries], &sizes);
-        let first = first_beyond(indices.len(), &sizes, I::SIGNED, &is_beyond, &|entry| indices[entry].extended(), par);
-        let Some((entry, bits)) = first else { return Ok(()) };
-        let index = if I::SIGNED { i128::from(bits as i64) } else { i128::from(bits) };
-        let (axis, got) = (axes[entry % axes.len()], x.clone());
-        Err(ErrorKind::IndexRange { op, index, axis, got }.into())
-    })
-}
-
-/// The first of `count` entries that is out of range, with its bits. `is_beyond` says whether a range of entries has
-/// one, and `bits` are those of an entry.
-fn first_beyond(
-    count: usize,
-    sizes: &[usize],
-    is_signed: bool,
-    is_beyond: &(dyn Fn(Range<usize>) -> bool + Sync),
-    bits: &dyn Fn(usize) -> u64,
-    par: Par,
-) -> Option<(usize, u64)> {
-    let some = AtomicBool::new(false);
-    par.for_chunks(count / sizes.len(), INDEX_CHUNK, |rows| {
-        if is_beyond(rows.start * sizes.len()..rows.end * sizes.len()) {
-            some.store(true, Ordering::Relaxed);
+        let some = AtomicBool::new(false);
+        par.for_chunks(indices.len() / sizes.len(), INDEX_CHUNK, |rows| {
+            OutOfRangeFlag::new(Some(&some)).look(&indices[rows.start * sizes.len()..rows.end * sizes.len()], &sizes);
+        });
+        if !some.into_inner() {
+            return Ok(());
         }
-    });
-    if !some.into_inner() {
-        return None;
-    }
-    // Another thread that writes the indices may have corrected it meanwhile.
-    let entries = (0..count).map(|entry| (entry, bits(entry)));
-    entries.zip(sizes.iter().cycle()).find_map(|((entry, bits), &size)| {
-        (bits_from_front(bits, is_signed, size as u64) >= size as u64).then_some((entry, bits))
+        // Another thread that writes the indices may have corrected it meanwhile.
+        let entries = indices.iter().zip(sizes.iter().map(|&size| size as u64).cycle());
+        let mut entries = entries.map(|(&index, size)| (index.extended(), from_front(index, size), size)).enumerate();
+        match entries.find(|(_, (_, position, size))| position >= size) {
+            None => Ok(()),
+            Some((entry, (bits, _, _))) => {
+                let index = if I::SIGNED { i128::from(bits as i64) } else { i128::from(bits) };
+                let (axis, got) = (axes[entry % axes.len()], x.clone());
+                Err(ErrorKind::IndexRange { op, index, axis, got }.into())
+            }
+        }
     })
 }
 
@@ -83,92 +68,51 @@ impl<'a> OutOfRangeFlag<'a> {
             some.store(true, Ordering::Relaxed);
         }
     }
+
+    /// Checks rows of indices, whose length is the number of sizes.
+    #[inline]
+    pub(super) fn look<I: Integer>(self, indices: &[I], sizes: &[usize]) {
+        if let Some(some) = self.0
+            && !sizes.is_empty()
+            && is_any_beyond(indices, sizes)
+        {
+            some.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Indices checked in one loop iteration: a multiple of the usual lengths of rows.
 const LANES: usize = 48;
 
-/// Indices that are widened at a time.
-const WIDENED: usize = 16 * LANES;
-
-/// Whether any index is out of range of its axis. Sizes repeat.
+/// Whether any index is out of range of its axis.
 fn is_any_beyond<I: Integer>(indices: &[I], sizes: &[usize]) -> bool {
-    if sizes.is_empty() {
-        return false;
+    let is_beyond = |(&index, &size): (&I, &usize)| from_front(index, size as u64) >= size as u64;
+    let is_narrow = size_of::<I>() <= 4 && sizes.iter().all(|&size| size < 1 << 30);
+    let is_wide = sizes.iter().all(|&size| size < 1 << 62);
+    if !LANES.is_multiple_of(sizes.len()) || !is_wide {
+        return indices.iter().zip(sizes.iter().cycle()).any(is_beyond);
     }
-    if size_of::<I>() == size_of::<u32>() && is_vectorized(sizes, 1 << 30) {
-        // SAFETY: integers of either sign have the same size and alignment, and all bits are numbers.
-        let bits = unsafe { std::slice::from_raw_parts(indices.as_ptr().cast::<u32>(), indices.len()) };
-        let (lowest, count) = limits(sizes, I::SIGNED);
-        let (lowest, count) = (lowest.map(|x| x as u32), count.map(|x| x as u32));
-        let rest = indices.len() / LANES * LANES;
-        return beyond_narrow(bits, &lowest, &count) > 0 || is_any_of_few_beyond(&indices[rest..], sizes);
-    }
-    if size_of::<I>() == size_of::<u64>() {
-        // SAFETY: as above.
-        let bits = unsafe { std::slice::from_raw_parts(indices.as_ptr().cast::<u64>(), indices.len()) };
-        return are_any_bits_beyond(bits, sizes, I::SIGNED);
-    }
-    // Rows are whole in each part.
-    let step = WIDENED / sizes.len() * sizes.len();
-    if step == 0 {
-        return indices.chunks(sizes.len()).any(|row| is_any_of_few_beyond(row, sizes));
-    }
-    let mut bits = [0; WIDENED];
-    indices.chunks(step).any(|part| {
-        for (bits, index) in bits.iter_mut().zip(part) {
-            *bits = index.extended();
-        }
-        are_any_bits_beyond(&bits[..part.len()], sizes, I::SIGNED)
-    })
-}
-
-/// As [`is_any_beyond`], one by one.
-fn is_any_of_few_beyond<I: Integer>(indices: &[I], sizes: &[usize]) -> bool {
-    indices
-        .iter()
-        .zip(sizes.iter().cycle())
-        .any(|(&index, &size)| from_front(index, size as u64) >= size as u64)
-}
-
-/// As [`is_any_beyond`], for the bits of indices.
-fn are_any_bits_beyond(bits: &[u64], sizes: &[usize], is_signed: bool) -> bool {
-    let mut rest = 0;
-    if is_vectorized(sizes, 1 << 62) {
-        let (lowest, count) = limits(sizes, is_signed);
-        if beyond_wide(bits, &lowest, &count) > 0 {
-            return true;
-        }
-        rest = bits.len() / LANES * LANES;
-    }
-    let rest = bits[rest..].iter().zip(sizes.iter().cycle());
-    rest.into_iter().any(|(&bits, &size)| bits_from_front(bits, is_signed, size as u64) >= size as u64)
-}
-
-/// Whether a vector loop checks indices along axes of these sizes.
-fn is_vectorized(sizes: &[usize], most: usize) -> bool {
-    LANES.is_multiple_of(sizes.len()) && sizes.iter().all(|&size| size < most)
-}
-
-/// The bounds of indices in a group: one is in range if it is one of so many values from the lowest one on. The lowest
-/// ones are negated.
-fn limits(sizes: &[usize], is_signed: bool) -> ([u64; LANES], [u64; LANES]) {
-    let (mut lowest, mut count) = ([0; LANES], [0; LANES]);
-    for at in 0..LANES {
-        let size = sizes[at % sizes.len()] as u64;
-        (lowest[at], count[at]) = if is_signed { (size, 2 * size) } else { (0, size) };
-    }
-    (lowest, count)
+    // An index is in range if it is one of `count` values from the lowest one on.
+    let lowest = |at: usize| if I::SIGNED { sizes[at % sizes.len()] as u64 } else { 0 };
+    let count = |at: usize| sizes[at % sizes.len()] as u64 + lowest(at);
+    let rest = &indices[indices.len() - indices.len() % LANES..];
+    let beyond = if is_narrow {
+        let (lowest, count) = (|at| lowest(at) as u32, |at| count(at) as u32);
+        beyond_narrow(indices, &std::array::from_fn(lowest), &std::array::from_fn(count)) > 0
+    } else {
+        beyond_wide(indices, &std::array::from_fn(lowest), &std::array::from_fn(count)) > 0
+    };
+    beyond || rest.iter().zip(sizes.iter().cycle()).any(is_beyond)
 }
 
 vectorized! {
     /// Not 0 if an index of the complete groups is out of range. Unlike a search, an `or` over all indices is
     /// vectorized.
-    fn beyond_narrow[] of [] (indices: &[u32], lowest: &[u32; LANES], count: &[u32; LANES]) -> u32 {
+    fn beyond_narrow[I: Integer] of [I] (indices: &[I], lowest: &[u32; LANES], count: &[u32; LANES]) -> u32 {
         let mut beyond = 0u32;
         for group in indices.as_chunks::<LANES>().0 {
             for ((&index, &lowest), &count) in group.iter().zip(lowest).zip(count) {
-                beyond |= u32::from(index.wrapping_add(lowest) >= count);
+                beyond |= u32::from((index.extended() as u32).wrapping_add(lowest) >= count);
             }
         }
         beyond
@@ -177,11 +121,11 @@ vectorized! {
 
 vectorized! {
     /// As [`beyond_narrow`], for indices of 64 bits or long axes.
-    fn beyond_wide[] of [] (indices: &[u64], lowest: &[u64; LANES], count: &[u64; LANES]) -> u64 {
+    fn beyond_wide[I: Integer] of [I] (indices: &[I], lowest: &[u64; LANES], count: &[u64; LANES]) -> u64 {
         let mut beyond = 0u64;
         for group in indices.as_chunks::<LANES>().0 {
             for ((&index, &lowest), &count) in group.iter().zip(lowest).zip(count) {
-                beyond |= u64::from(index.wrapping_add(lowest) >= count);
+                beyond |= u64::from(index.extended().wrapping_add(lowest) >= count);
             }
         }
         beyond

@@ -76,26 +76,6 @@ fn total<T: Field>(mut lanes: Lanes<T>) -> T {
     lanes[0]
 }
 
-/// A vector, multiples of which are added to rows.
-#[derive(Clone, Copy)]
-pub(super) struct Term<'a, T> {
-    /// The factor of each row.
-    pub factors: &'a [T],
-    pub vector: &'a [T],
-}
-
-/// The first `count` lanes of rows, of which the last one may end before its stride does.
-#[inline(always)]
-fn lines<T, const ROWS: usize>(rows: &mut [T], step: usize, count: usize) -> [&mut [Lanes<T>]; ROWS] {
-    let mut rest = rows;
-    std::array::from_fn(|_| {
-        let whole = std::mem::take(&mut rest);
-        let (own, after) = whole.split_at_mut(step.min(whole.len()));
-        rest = after;
-        &mut own.as_chunks_mut().0[..count]
-    })
-}
-
 /// Adds multiples of vectors to rows, and returns the products of the rows with the conjugate of `against`.
 #[inline(always)]
 fn touch<P: Products, T: Field, const ROWS: usize, const TERMS: usize>(
@@ -106,17 +86,20 @@ fn touch<P: Products, T: Field, const ROWS: usize, const TERMS: usize>(
     against: &[T],
 ) -> [T; ROWS] {
     let against = against.as_chunks::<LANES>().0;
-    let mut terms: [&[Lanes<T>]; TERMS] = [&[]; TERMS];
-    for term in 0..TERMS {
-        terms[term] = &vectors[term].as_chunks::<LANES>().0[..against.len()];
-    }
-    let rows = lines::<T, ROWS>(rows, step, against.len());
+    let vectors = vectors.map(|vector| &vector.as_chunks::<LANES>().0[..against.len()]);
+    let mut rest = rows;
+    let rows: [&mut [Lanes<T>]; ROWS] = std::array::from_fn(|row| {
+        let whole = std::mem::take(&mut rest);
+        let (own, after) = whole.split_at_mut(if row + 1 < ROWS { step } else { whole.len() });
+        rest = after;
+        &mut own.as_chunks_mut::<LANES>().0[..against.len()]
+    });
     let mut sums = [[T::ZERO; LANES]; ROWS];
     for block in 0..against.len() {
         for row in 0..ROWS {
             let mut lanes = rows[row][block];
             for term in 0..TERMS {
-                let (factor, vector) = (factors[row][term], &terms[term][block]);
+                let (factor, vector) = (factors[row][term], &vectors[term][block]);
                 for i in 0..LANES {
                     lanes[i] = lanes[i].plus_product::<P>(factor, vector[i]);
                 }
@@ -129,59 +112,43 @@ fn touch<P: Products, T: Field, const ROWS: usize, const TERMS: usize>(
             }
         }
     }
-    let mut products = [T::ZERO; ROWS];
-    for row in 0..ROWS {
-        products[row] = total(sums[row]);
-    }
-    products
+    sums.map(total)
 }
 
-/// The factors of `ROWS` rows from `row` on.
+/// Adds multiples of rows to a vector.
 #[inline(always)]
-fn factors_of<T: Field, const ROWS: usize, const TERMS: usize>(
-    terms: &[Term<'_, T>; TERMS],
-    row: usize,
-) -> [[T; TERMS]; ROWS] {
-    let mut factors = [[T::ZERO; TERMS]; ROWS];
-    for i in 0..ROWS {
-        for term in 0..TERMS {
-            factors[i][term] = terms[term].factors[row + i];
-        }
-    }
-    factors
-}
-
-/// The vectors of terms, from an element on.
-#[inline(always)]
-fn vectors_of<'a, T, const TERMS: usize>(terms: &[Term<'a, T>; TERMS], from: usize) -> [&'a [T]; TERMS] {
-    let mut vectors: [&[T]; TERMS] = [&[]; TERMS];
-    for term in 0..TERMS {
-        vectors[term] = &terms[term].vector[from..];
-    }
-    vectors
-}
-
-/// As [`update`], for whole groups of `ROWS` rows.
-#[inline(always)]
-fn touch_all<P: Products, T: Field, const ROWS: usize, const TERMS: usize>(
-    rows: &mut [T],
+fn gather<P: Products, T: Field, const ROWS: usize>(
+    rows: &[T],
     step: usize,
-    from: usize,
-    terms: [Term<'_, T>; TERMS],
-    against: &[T],
-    products: &mut [T],
+    factors: [T; ROWS],
+    vector: &mut [T],
 ) {
-    let (vectors, against) = (vectors_of(&terms, from), &against[from..]);
-    for (group, products) in products.as_chunks_mut::<ROWS>().0.iter_mut().enumerate() {
-        let factors = factors_of(&terms, group * ROWS);
-        let block = &mut rows[group * ROWS * step + from..];
-        *products = touch::<P, T, ROWS, TERMS>(block, step, factors, vectors, against);
+    let vector = vector.as_chunks_mut::<LANES>().0;
+    let rows: [&[Lanes<T>]; ROWS] =
+        std::array::from_fn(|row| &rows[row * step..].as_chunks::<LANES>().0[..vector.len()]);
+    for block in 0..vector.len() {
+        let mut lanes = vector[block];
+        for row in 0..ROWS {
+            for i in 0..LANES {
+                lanes[i] = lanes[i].plus_product::<P>(factors[row], rows[row][block][i]);
+            }
+        }
+        vector[block] = lanes;
     }
+}
+
+/// A vector, multiples of which are added to rows.
+#[derive(Clone, Copy)]
+pub(super) struct Term<'a, T> {
+    /// The factor of each row.
+    pub factors: &'a [T],
+    pub vector: &'a [T],
 }
 
 multiplying! {
-    /// As [`update`], for whole groups of [`HEIGHT`] rows.
-    fn touch_groups[P; T: Field, const TERMS: usize] of [T, TERMS] (
+    /// Adds multiples of vectors to rows with stride `step`, from element `from` on, and writes the rows' products with
+    /// the conjugate of `against`.
+    pub(super) fn update[P; T: Field, const TERMS: usize] of [T, TERMS] (
         rows: &mut [T],
         step: usize,
         from: usize,
@@ -189,44 +156,22 @@ multiplying! {
         against: &[T],
         products: &mut [T],
     ) {
-        touch_all::<P, T, HEIGHT, TERMS>(rows, step, from, terms, against, products);
-    }
-}
-
-multiplying! {
-    /// As [`update`], for one row after the other.
-    fn touch_each[P; T: Field, const TERMS: usize] of [T, TERMS] (
-        rows: &mut [T],
-        step: usize,
-        from: usize,
-        terms: [Term<'_, T>; TERMS],
-        against: &[T],
-        products: &mut [T],
-    ) {
-        touch_all::<P, T, 1, TERMS>(rows, step, from, terms, against, products);
-    }
-}
-
-/// Adds multiples of vectors to rows with stride `step`, from element `from` on, and writes the rows' products with the
-/// conjugate of `against`.
-pub(super) fn update<T: Field, const TERMS: usize>(
-    rows: &mut [T],
-    step: usize,
-    from: usize,
-    mut terms: [Term<'_, T>; TERMS],
-    against: &[T],
-    products: &mut [T],
-) {
-    let whole = products.len() / HEIGHT * HEIGHT;
-    let (grouped, rest) = products.split_at_mut(whole);
-    if !grouped.is_empty() {
-        touch_groups(rows, step, from, terms, against, grouped);
-    }
-    if !rest.is_empty() {
-        for term in &mut terms {
-            term.factors = &term.factors[whole..];
+        let vectors = terms.map(|term| &term.vector[from..]);
+        let against = &against[from..];
+        let count = products.len();
+        let mut row = 0;
+        while row + HEIGHT <= count {
+            let factors = std::array::from_fn(|i| terms.map(|term| term.factors[row + i]));
+            let block = &mut rows[row * step + from..];
+            let sums = touch::<P, T, HEIGHT, TERMS>(block, step, factors, vectors, against);
+            products[row..row + HEIGHT].copy_from_slice(&sums);
+            row += HEIGHT;
         }
-        touch_each(&mut rows[whole * step..], step, from, terms, against, rest);
+        for row in row..count {
+            let factors = [terms.map(|term| term.factors[row])];
+            let block = &mut rows[row * step + from..];
+            products[row] = touch::<P, T, 1, TERMS>(block, step, factors, vectors, against)[0];
+        }
     }
 }
 
@@ -253,95 +198,72 @@ multiplying! {
         products: &mut [T],
         ahead: Lookahead<'_, T>,
     ) {
+        let vectors = terms.map(|term| &term.vector[from..]);
+        let against = &against[from..];
         let Lookahead { column, factor, elements, sum } = ahead;
-        let (vectors, after) = (vectors_of(&terms, from), &against[from..]);
-        let sum = sum[from..].as_chunks_mut::<LANES>().0;
+        let sum = &mut sum[from..];
         let count = products.len();
         let mut row = 0;
-        while row < count {
+        while row + HEIGHT <= count {
+            let factors = std::array::from_fn(|i| terms.map(|term| term.factors[row + i]));
             let block = &mut rows[row * step..];
-            let height = if row + HEIGHT <= count { HEIGHT } else { 1 };
-            let products = &mut products[row..row + height];
-            if let Some(products) = products.as_mut_array::<HEIGHT>() {
-                let factors = factors_of(&terms, row);
-                *products = touch::<P, T, HEIGHT, 2>(&mut block[from..], step, factors, vectors, after);
-            } else {
-                let [first, second] = &terms;
-                let terms = [first, second].map(|term| Term { factors: &term.factors[row..], ..*term });
-                touch_each(block, step, from, terms, against, products);
-            }
-            let next = &mut elements[row..row + height];
-            for (i, next) in next.iter_mut().enumerate() {
-                *next = block[i * step + column].plus_product::<P>(factor, products[i]);
-            }
-            if let Some(factors) = next.as_array::<HEIGHT>() {
-                let lines = lines::<T, HEIGHT>(&mut block[from..], step, sum.len());
-                for block in 0..sum.len() {
-                    let mut lanes = sum[block];
-                    for row in 0..HEIGHT {
-                        for i in 0..LANES {
-                            lanes[i] = lanes[i].plus_product::<P>(factors[row], lines[row][block][i]);
-                        }
-                    }
-                    sum[block] = lanes;
-                }
-            } else {
-                for (sum, line) in sum.as_flattened_mut().iter_mut().zip(&block[from..]) {
-                    *sum = sum.plus_product::<P>(next[0], *line);
-                }
-            }
-            row += height;
+            let products = &mut products[row..row + HEIGHT];
+            products.copy_from_slice(&touch::<P, T, HEIGHT, 2>(&mut block[from..], step, factors, vectors, against));
+            let next = std::array::from_fn(|i| block[i * step + column].plus_product::<P>(factor, products[i]));
+            elements[row..row + HEIGHT].copy_from_slice(&next);
+            gather::<P, T, HEIGHT>(&block[from..], step, next, sum);
+            row += HEIGHT;
+        }
+        for row in row..count {
+            let factors = [terms.map(|term| term.factors[row])];
+            let block = &mut rows[row * step..];
+            products[row] = touch::<P, T, 1, 2>(&mut block[from..], step, factors, vectors, against)[0];
+            elements[row] = block[column].plus_product::<P>(factor, products[row]);
+            gather::<P, T, 1>(&block[from..], step, [elements[row]], sum);
         }
     }
 }
 
 multiplying! {
-    /// Reflects [`HEIGHT`] rows along unit vectors, the last vector first. Vector `k` is zero before column `k +
-    /// first`. `products` are those of the rows with the last vector.
-    fn reflect_group[P; T: Field] of [T] (
+    /// Reflects a block of rows along unit vectors, the last vector first. Vector `k` is zero before column `k +
+    /// first`.
+    fn reflect_block[P; T: Field] of [T] (
         rows: &mut [T],
         step: usize,
         vectors: &[T],
         count: usize,
         first: usize,
-        products: [T; HEIGHT],
     ) {
         let minus_two = -(T::ONE + T::ONE);
         let vector = |k: usize, from: usize| &vectors[k * step + from..(k + 1) * step];
-        let mut products = products;
-        for k in (0..count).rev() {
-            let from = lane(k.saturating_sub(1) + first);
-            let mut factors = [[T::ZERO]; HEIGHT];
-            for row in 0..HEIGHT {
-                factors[row] = [minus_two * products[row]];
+        let mut rest = rows;
+        while !rest.is_empty() && count > 0 {
+            let height = rest.len() / step;
+            let (block, after) = rest.split_at_mut(HEIGHT.min(height) * step);
+            rest = after;
+            let mut from = lane(count - 1 + first);
+            if height >= HEIGHT {
+                let against = vector(count - 1, from);
+                let mut products = touch::<P, T, HEIGHT, 0>(&mut block[from..], step, [[]; HEIGHT], [], against);
+                for k in (0..count).rev() {
+                    from = lane(k.saturating_sub(1) + first);
+                    let factors = products.map(|product| [minus_two * product]);
+                    let (vector, against) = (vector(k, from), vector(k.saturating_sub(1), from));
+                    products = touch::<P, T, HEIGHT, 1>(&mut block[from..], step, factors, [vector], against);
+                }
+            } else {
+                for row in block.chunks_exact_mut(step) {
+                    from = lane(count - 1 + first);
+                    let against = vector(count - 1, from);
+                    let mut products = touch::<P, T, 1, 0>(&mut row[from..], step, [[]], [], against);
+                    for k in (0..count).rev() {
+                        from = lane(k.saturating_sub(1) + first);
+                        let factors = products.map(|product| [minus_two * product]);
+                        let (vector, against) = (vector(k, from), vector(k.saturating_sub(1), from));
+                        products = touch::<P, T, 1, 1>(&mut row[from..], step, factors, [vector], against);
+                    }
+                }
             }
-            let (vector, against) = (vector(k, from), vector(k.saturating_sub(1), from));
-            products = touch::<P, T, HEIGHT, 1>(&mut rows[from..], step, factors, [vector], against);
-        }
-    }
-}
-
-/// Reflects a block of rows along unit vectors, the last vector first. Vector `k` is zero before column `k + first`.
-fn reflect_block<T: Field>(rows: &mut [T], step: usize, vectors: &[T], count: usize, first: usize) {
-    if count == 0 {
-        return;
-    }
-    let minus_two = -(T::ONE + T::ONE);
-    let vector = |k: usize| &vectors[k * step..(k + 1) * step];
-    let last = lane(count - 1 + first);
-    let mut groups = rows.chunks_exact_mut(HEIGHT * step);
-    for group in &mut groups {
-        let mut products = [T::ZERO; HEIGHT];
-        update(group, step, last, [], vector(count - 1), &mut products);
-        reflect_group(group, step, vectors, count, first, products);
-    }
-    for row in groups.into_remainder().chunks_exact_mut(step) {
-        let mut product = [T::ZERO];
-        update(row, step, last, [], vector(count - 1), &mut product);
-        for k in (0..count).rev() {
-            let before = k.saturating_sub(1);
-            let term = Term { factors: &[minus_two * product[0]], vector: vector(k) };
-            update(row, step, lane(before + first), [term], vector(before), &mut product);
         }
     }
 }
