@@ -9,7 +9,7 @@ use defn_core::trace::Trace;
 use defn_core::vectorize::{self, NamedAxes};
 use defn_core::{ErrorKind, Location, Result, TensorType};
 
-use crate::hooks::{Collecting, Named, RunHooks, Table};
+use crate::hooks::{self, Named, RunHooks, Table};
 use crate::tree::{flatten, map};
 use crate::{Expr, Tensor, Tree, backend};
 
@@ -143,7 +143,7 @@ impl<R: Tree<Expr>> Program<R> {
         A::Of<Tensor>: Tree<Tensor, Of<Expr> = A>,
     {
         let models: Vec<core::Tensor> = leaves.iter().map(|leaf| leaf.0.clone()).collect();
-        let collecting = Collecting::begin();
+        let collecting = hooks::collect();
         let (tracing, parameters) = Trace::begin_like(&models);
         let of_arguments = models.iter().map(|model| model.vectorized_axes().into()).collect();
         drop(models);
