@@ -41,6 +41,17 @@ struct Inner {
 }
 
 impl Error {
+    /// An error of the caller's own, whose message stays as it is: for functions that run inside a program, such as hooks.
+    ///
+    /// ```
+    /// let error = defn_core::Error::other("the sensor does not answer");
+    /// assert_eq!(error.to_string(), "the sensor does not answer");
+    /// ```
+    #[cold]
+    pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        ErrorKind::Host { error: error.into().into() }.into()
+    }
+
     /// The kind of the error.
     pub fn kind(&self) -> &ErrorKind {
         &self.inner.kind
@@ -142,19 +153,6 @@ impl Error {
             *op = name;
         }
         self
-    }
-}
-
-impl Error {
-    /// An error of the caller's own, whose message stays as it is: for functions that run inside a program, such as hooks.
-    ///
-    /// ```
-    /// let error = defn_core::Error::other("the sensor does not answer");
-    /// assert_eq!(error.to_string(), "the sensor does not answer");
-    /// ```
-    #[cold]
-    pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-        ErrorKind::Host { error: error.into().into() }.into()
     }
 }
 

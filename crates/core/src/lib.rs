@@ -5,6 +5,7 @@
 pub mod backend;
 pub mod batches;
 pub mod builder;
+pub mod collected;
 pub mod compose;
 pub mod constants;
 pub mod cost;

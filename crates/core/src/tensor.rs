@@ -6,6 +6,7 @@ use crate::backend::{Backend, Buffer, BufferState, HostMemory};
 use crate::error::{ErrorKind, Result};
 use crate::graph::Value;
 use crate::location::Location;
+use crate::memory::with_capacity;
 use crate::shape::{Name, Shape, TensorType};
 use crate::trace::Trace;
 use crate::weak::Weak;
@@ -219,7 +220,7 @@ impl Tensor {
         }
         let stored = self.whole();
         let len = elements.min(stored.size()) * stored.dtype.storage_bytes();
-        let mut bytes = host_memory(op, len)?;
+        let mut bytes = with_capacity(op, len)?;
         bytes.resize(len, 0);
         buffer.read(&mut bytes)?;
         Ok(HostMemory::new(Arc::new(bytes)))
@@ -240,7 +241,7 @@ impl Tensor {
     fn copy_by_host(&self, op: &'static str, backend: &Arc<dyn Backend>) -> Result<Tensor> {
         let memory = self.host_bytes(op)?;
         let stored = self.whole();
-        let mut bytes = host_memory(op, stored.byte_size())?;
+        let mut bytes = with_capacity(op, stored.byte_size())?;
         bytes.extend_from_slice(&memory.bytes()[..stored.byte_size()]);
         let buffer = backend.from_host(stored, HostMemory::new(Arc::new(bytes)))?;
         Ok(Tensor { data: Data::Buffer(buffer), ..self.clone() })
@@ -275,14 +276,5 @@ impl Tensor {
             BufferState::Live => Ok(buffer),
             BufferState::Gone(gone) => Err(ErrorKind::BufferGone { op, gone }.into()),
         }
-    }
-}
-
-/// An empty list with capacity for `len` bytes.
-pub fn host_memory(op: &'static str, len: usize) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    match bytes.try_reserve_exact(len) {
-        Ok(()) => Ok(bytes),
-        Err(_) => Err(ErrorKind::OutOfMemory { op, requested: len, available: 0 }.into()),
     }
 }

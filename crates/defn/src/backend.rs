@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use defn_core::backend::{Backend, Checks, Compiler};
 use defn_core::evaluator::Evaluator;
-use defn_core::{ErrorKind, Result};
+use defn_core::{ErrorKind, Result, Tensor};
 
 static DEFAULT: RwLock<Option<Arc<dyn Backend>>> = RwLock::new(None);
 
@@ -95,6 +95,14 @@ pub fn default_backend() -> Result<Arc<dyn Backend>> {
         return Ok(backend.clone());
     }
     built_in()
+}
+
+/// The backend of the first tensor that is on one, else the default backend.
+///
+/// # Errors
+/// Those of [`default_backend`].
+pub(crate) fn of<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<Arc<dyn Backend>> {
+    tensors.into_iter().find_map(Tensor::backend).map_or_else(default_backend, Ok)
 }
 
 /// Sets the default backend of this process, and returns the one that was set before. Tensors that exist stay where

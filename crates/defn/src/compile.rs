@@ -9,7 +9,7 @@ use defn_core::trace::Trace;
 use defn_core::vectorize::{self, NamedAxes};
 use defn_core::{ErrorKind, Location, Result, TensorType};
 
-use crate::hooks::{Collecting, Named, RunHooks, Table};
+use crate::hooks::{self, Named, RunHooks, Table};
 use crate::tree::{flatten, map};
 use crate::{Expr, Tensor, Tree, backend};
 
@@ -29,9 +29,7 @@ impl Key {
         let types = leaves.iter().map(|leaf| (leaf.0.ty().clone(), leaf.0.vectorized_axes().into()));
         (Key { types: types.collect(), structure, checks: options.checks() }, leaves)
     }
-}
 
-impl Key {
     /// Refuses arguments of other types or another structure. Checks around a call make no difference.
     ///
     /// # Errors
@@ -121,8 +119,6 @@ pub(crate) struct Program<R> {
     pub(crate) executable: Arc<dyn Executable>,
     pub(crate) captures: Vec<core::Tensor>,
     pub(crate) table: Table,
-    /// The vectorized axes of the arguments.
-    pub(crate) arguments: Vec<NamedAxes>,
     /// What the function returned, for its structure.
     pub(crate) results: R,
     /// The vectorized axes of the results.
@@ -143,9 +139,8 @@ impl<R: Tree<Expr>> Program<R> {
         A::Of<Tensor>: Tree<Tensor, Of<Expr> = A>,
     {
         let models: Vec<core::Tensor> = leaves.iter().map(|leaf| leaf.0.clone()).collect();
-        let collecting = Collecting::begin();
+        let collecting = hooks::collect();
         let (tracing, parameters) = Trace::begin_like(&models);
-        let of_arguments = models.iter().map(|model| model.vectorized_axes().into()).collect();
         drop(models);
         let mut parameters = parameters.into_iter();
         let inputs = map(arguments, |_| Expr(Ok(parameters.next().expect("a parameter for each leaf"))));
@@ -161,8 +156,7 @@ impl<R: Tree<Expr>> Program<R> {
         let table = collecting.finish();
         let region = Arc::new(closed.region);
         let executable = options.compiler()?.compile_donating(region, checks, &options.donate)?;
-        let (captures, arguments) = (closed.captures, of_arguments);
-        Ok(Program { executable, captures, table, arguments, results, lanes })
+        Ok(Program { executable, captures: closed.captures, table, results, lanes })
     }
 
     /// Runs the program. `leaves` are of the types that it was compiled for.
@@ -174,10 +168,7 @@ impl<R: Tree<Expr>> Program<R> {
     ) -> Result<R::Of<Tensor>> {
         let mut inputs: Vec<core::Tensor> = leaves.into_iter().map(|leaf| leaf.0).collect();
         inputs.extend(self.captures.iter().cloned());
-        let backend = match inputs.iter().find_map(core::Tensor::backend) {
-            Some(backend) => backend,
-            None => backend::default_backend()?,
-        };
+        let backend = backend::of(&inputs)?;
         separate(&mut inputs, &options.donate)?;
         let hooks = RunHooks { table: &self.table, named: &options.hooks };
         let run = || self.executable.run(&backend, inputs, &hooks);

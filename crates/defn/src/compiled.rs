@@ -219,8 +219,7 @@ where
     #[track_caller]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let location = Location::caller();
-        let program = &self.program;
-        saved::write(path.as_ref(), program).map_err(|error| error.at(Some(location)))
+        saved::write(path.as_ref(), &self.key, &self.program).map_err(|error| error.at(Some(location)))
     }
 
     pub(crate) fn program(&self) -> &Program<R> {

@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use defn_core as core;
-use defn_core::builder::{self, Arg, BuildCreate, BuildElementwise, BuildShape, Ops, Start};
+use defn_core::builder::{self, Arg, BuildCreate, Ops};
 use defn_core::trace::Trace;
 use defn_core::{DType, ErrorKind, Location, Result, Shape, TensorType};
 
-use crate::expr::record;
+use crate::expr::{both, record};
 use crate::tree::{flatten, map};
 use crate::{Expr, Tree};
 
@@ -181,60 +181,25 @@ pub fn scan<A: Exprs, B: Exprs, O: Exprs>(init: A, over: &B, mut body: impl FnMu
         record(location, |ops| {
             let over_tensors = tensors(over)?;
             let trips = common_length("scan", &over_tensors)?;
-            let states = state.len();
             let outputs = output_types(&state, &over_tensors, |state, items| {
                 let (_, out) = body(refill(&init, Ok(state)), refill(over, Ok(items)));
                 let types = tensors(&out)?.iter().map(|tensor| tensor.ty().clone()).collect();
                 form.replace(Some(out));
                 Ok(types)
             })?;
-            let mut start = vec![ops.constant(DType::S32, 0)?];
-            start.extend(state);
-            for ty in outputs {
-                let shape = Shape::from_axes(std::iter::once((trips, None)).chain(ty.shape.entries()));
-                start.push(ops.full(shape, ty.dtype, 0)?);
-            }
-            if trips == 0 {
-                return Ok(start.split_off(1));
-            }
-            let mut last = builder::while_(
-                ops,
-                start,
-                Some(trips as u64),
-                |ops, all| Ok(Arg::Value(ops.less(position_of(all).0, trips as i64)?)),
-                |ops, all| {
-                    let (position, all) = position_of(all);
-                    let (state, buffers) = all.split_at(states);
-                    let items = over_tensors.iter().map(|tensor| row(ops, tensor, position));
-                    let items = items.collect::<Result<Vec<_>>>()?;
-                    let (next, out) = body(refill(&init, Ok(state.to_vec())), refill(over, Ok(items)));
-                    require_structure("scan", "body's container of another structure", &init, &next)?;
-                    if let Some(first) = &*form.borrow() {
-                        require_structure("scan", "body's output of another structure", first, &out)?;
-                    }
-                    let mut results = vec![Arg::Value(ops.add(position, 1)?)];
-                    results.extend(self::results(&next)?);
-                    for (buffer, value) in buffers.iter().zip(tensors(&out)?) {
-                        let value = ops.new_axis(value, 0, None)?;
-                        let others = std::iter::repeat_n(Start::Index(0), buffer.ty().shape.rank() - 1);
-                        let starts: Vec<_> =
-                            std::iter::once(Start::Value(position.clone())).chain(others).collect();
-                        results.push(Arg::Value(ops.put_slice(buffer, &starts, value)?));
-                    }
-                    Ok(results)
-                },
-            )?;
-            Ok(last.split_off(1))
+            builder::scan(ops, DType::S32, trips, state, outputs, |ops, position, state| {
+                let items = over_tensors.iter().map(|tensor| builder::item(ops, tensor, position));
+                let items = items.collect::<Result<Vec<_>>>()?;
+                let (next, out) = body(refill(&init, Ok(state.to_vec())), refill(over, Ok(items)));
+                require_structure("scan", "body's container of another structure", &init, &next)?;
+                if let Some(first) = &*form.borrow() {
+                    require_structure("scan", "body's output of another structure", first, &out)?;
+                }
+                Ok((self::results(&next)?, self::results(&out)?))
+            })
         })
     });
-    let states = flatten(&init).0.len();
-    let (state, outputs) = match outcome {
-        Ok(mut all) => {
-            let outputs = all.split_off(states);
-            (Ok(all), Ok(outputs))
-        }
-        Err(error) => (Err(error.clone()), Err(error)),
-    };
+    let (state, outputs) = both(outcome);
     // A bad operand keeps the body from being traced; its container is wanted all the same.
     let form = form.into_inner().unwrap_or_else(|| {
         let error = match &outputs {
@@ -313,11 +278,6 @@ fn common_length(op: &'static str, over: &[core::Tensor]) -> Result<usize> {
     }
 }
 
-/// The position in a scan, and the rest of the loop's state.
-fn position_of(all: &[core::Tensor]) -> (&core::Tensor, &[core::Tensor]) {
-    all.split_first().expect("the loop's state begins with the position")
-}
-
 /// The types that `body` gives for the outputs, which it is traced for.
 fn output_types(
     state: &[core::Tensor],
@@ -335,12 +295,6 @@ fn output_types(
     let types = body(parameters, items);
     drop(tracing);
     types
-}
-
-/// The part of a tensor at a position of its first axis, without that axis.
-fn row(ops: &mut Ops, tensor: &core::Tensor, position: &core::Tensor) -> Result<core::Tensor> {
-    let row = ops.slice_along_axis(tensor, Start::Value(position.clone()), 1, 0, 1)?;
-    ops.squeeze(row, 0)
 }
 
 /// The result of `then` if the predicate is not zero, else that of `otherwise`. Only one of them runs.

@@ -64,16 +64,35 @@ impl Expr {
     /// Applies ops to the tensor behind the expression.
     #[track_caller]
     pub(crate) fn apply(&self, apply: impl FnOnce(&mut Ops, &core::Tensor) -> Result<core::Tensor>) -> Expr {
-        let location = Location::caller();
-        match &self.0 {
-            Ok(tensor) => Expr::make(location, |ops| apply(ops, tensor)),
-            Err(error) => Expr(Err(error.clone())),
-        }
+        Expr(self.record(Location::caller(), apply))
+    }
+
+    /// What ops give for the tensor behind the expression.
+    pub(crate) fn record<R>(
+        &self,
+        location: Location,
+        apply: impl FnOnce(&mut Ops, &core::Tensor) -> Result<R>,
+    ) -> Result<R> {
+        self.0.as_ref().map_err(Clone::clone).and_then(|tensor| record(location, |ops| apply(ops, tensor)))
+    }
+
+    /// Two expressions of a pair of tensors, or of one error.
+    pub(crate) fn both(pair: Result<(core::Tensor, core::Tensor)>) -> (Expr, Expr) {
+        let (a, b) = both(pair);
+        (Expr(a), Expr(b))
     }
 
     /// The expression that `make` gives.
     pub(crate) fn make(location: Location, make: impl FnOnce(&mut Ops) -> Result<core::Tensor>) -> Expr {
         Expr(record(location, make))
+    }
+}
+
+/// Both parts of a pair, or its error twice.
+pub(crate) fn both<A, B>(pair: Result<(A, B)>) -> (Result<A>, Result<B>) {
+    match pair {
+        Ok((a, b)) => (Ok(a), Ok(b)),
+        Err(error) => (Err(error.clone()), Err(error)),
     }
 }
 

@@ -121,11 +121,7 @@ fn parse(op: &'static str, bytes: Vec<u8>) -> Result<Vec<(String, Tensor)>> {
         safetensors::parse(op, &file)?
     };
     let backend = default_backend()?;
-    let named_tensor = |(name, array): (String, Array)| {
-        let buffer = backend.from_host(&array.ty, array.memory)?;
-        let tensor = core::Tensor::concrete(array.ty, buffer).with_vectorized(&array.vectorized);
-        Ok((name, Tensor::from(tensor)))
-    };
+    let named_tensor = |(name, array): (String, Array)| Ok((name, Tensor(array.on(&backend)?)));
     arrays.into_iter().map(named_tensor).collect()
 }
 

@@ -13,7 +13,7 @@ use defn_core::{ErrorKind, Location, Result, grad as core_grad, vectorize};
 
 use crate::Expr;
 use crate::control::{Exprs, refill, results, tensors};
-use crate::expr::record;
+use crate::expr::{both, record};
 
 /// The gradient of a function at a container of expressions. It may be used on another gradient.
 ///
@@ -99,10 +99,8 @@ pub fn value_and_grad_of<A: Exprs, R: Exprs>(
             Ok((outputs, gradient))
         })
     });
-    match outcome {
-        Ok((outputs, gradient)) => (refill(&value, Ok(outputs)), refill(at, Ok(gradient))),
-        Err(error) => (refill(&value, Err(error.clone())), refill(at, Err(error))),
-    }
+    let (outputs, gradient) = both(outcome);
+    (refill(&value, outputs), refill(at, gradient))
 }
 
 /// The value of a function, which is a container, and its vector-Jacobian product, which maps a cotangent of the value to
@@ -137,10 +135,7 @@ pub fn vjp<A: Exprs, R: Exprs>(at: &A, fun: impl FnOnce(A) -> R) -> (R, Pullback
             Ok((values, traced.pullback()?))
         })
     });
-    let (values, pull) = match outcome {
-        Ok((values, pull)) => (Ok(values), Ok(pull)),
-        Err(error) => (Err(error.clone()), Err(error)),
-    };
+    let (values, pull) = both(outcome);
     let variables = refill(at, tensors(at));
     (refill(&value, values), Pullback { pull, variables, value: PhantomData })
 }
@@ -201,12 +196,7 @@ impl<A: Exprs, R: Exprs> Pullback<A, R> {
                     let what = "cotangent";
                     return Err(ErrorKind::RegionResults { op: "vjp", what, got, expected }.into());
                 }
-                for (tensor, ty) in given.iter().zip(pull.results()) {
-                    if tensor.ty().shape.sizes() != ty.shape.sizes() {
-                        let (left, right) = (tensor.ty().clone(), ty.clone());
-                        return Err(ErrorKind::ShapesDiffer { op: "vjp", left, right }.into());
-                    }
-                }
+                pull.require_shapes(&given)?;
                 pull.apply(ops, &given, &|_, gradients| Ok(gradients))
             })
         });

@@ -16,10 +16,10 @@
 //! ```
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use defn_core as core;
-use defn_core::backend::Executable;
+use defn_core::backend::{Backend, Executable};
 use defn_core::stage::{Chain, StageExecutable};
 use defn_core::{Location, Result};
 
@@ -165,6 +165,8 @@ pub struct Stages<A, R> {
     whole: Compiled<A, R>,
     stages: Vec<Stage>,
     executables: Vec<Arc<dyn Executable>>,
+    /// The stages on the backend of the last call.
+    last: Mutex<Option<(Arc<dyn Backend>, Arc<Chain>)>>,
 }
 
 impl<A, R> fmt::Debug for Stages<A, R> {
@@ -213,7 +215,7 @@ where
         let (compiler, checks) = (whole.options().compiler()?, whole.options().checks());
         let compile = |stage: &Stage| compiler.compile(stage.region().clone(), checks);
         let executables = stages.iter().map(compile).collect::<Result<_>>()?;
-        Ok(Stages { whole, stages, executables })
+        Ok(Stages { whole, stages, executables, last: Mutex::default() })
     }
 
     /// Runs the stages one after the other.
@@ -233,7 +235,7 @@ where
         let location = Location::caller();
         let run = || {
             let inputs = self.inputs(&arguments)?;
-            self.chain(inputs.first())?.run(inputs, &self.hooks())
+            self.chain(&inputs)?.run(inputs, &self.hooks())
         };
         let outputs = run().map_err(|error| error.at(Some(location)))?;
         Ok(self.whole.program().rebuild(outputs))
@@ -262,21 +264,28 @@ where
         let location = Location::caller();
         let run = || {
             let lists = arguments.iter().map(|one| self.inputs(one)).collect::<Result<Vec<_>>>()?;
-            let first = lists.first().and_then(|list| list.first());
-            self.chain(first)?.run_each(lists, threads, &self.hooks())
+            self.chain(lists.iter().flatten())?.run_each(lists, threads, &self.hooks())
         };
         let outputs = run().map_err(|error| error.at(Some(location)))?;
         Ok(outputs.into_iter().map(|outputs| self.whole.program().rebuild(outputs)).collect())
     }
 
-    /// The stages on the backend of a tensor, or on the default one.
-    fn chain(&self, tensor: Option<&core::Tensor>) -> Result<Chain> {
-        let backend = tensor.and_then(core::Tensor::backend).map_or_else(backend::default_backend, Ok)?;
+    /// The stages on the backend of tensors, or on the default one.
+    fn chain<'a>(&self, tensors: impl IntoIterator<Item = &'a core::Tensor>) -> Result<Arc<Chain>> {
+        let backend = backend::of(tensors)?;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, chain)) = &*last
+            && (Arc::ptr_eq(known, &backend) || known.is_same_device(&*backend))
+        {
+            return Ok(chain.clone());
+        }
         let place = |executable: &Arc<dyn Executable>| StageExecutable {
             executable: executable.clone(),
             backend: backend.clone(),
         };
-        Chain::new(&self.stages, self.executables.iter().map(place).collect())
+        let chain = Arc::new(Chain::new(&self.stages, self.executables.iter().map(place).collect())?);
+        *last = Some((backend, chain.clone()));
+        Ok(chain)
     }
 
     fn hooks(&self) -> RunHooks<'_> {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use defn_core as core;
 use defn_core::backend::Hooks;
 use defn_core::builder::{self, BuildControl, Tag};
+use defn_core::collected::{Collecting, Lists};
 use defn_core::vectorize::NamedAxes;
 use defn_core::{ErrorKind, Location, Name, Result, TensorType, trace};
 
@@ -42,39 +43,17 @@ pub(crate) enum Slot {
 pub(crate) type Table = Vec<Slot>;
 
 thread_local! {
-    static TABLES: RefCell<Vec<Table>> = const { RefCell::new(Vec::new()) };
+    static TABLES: Lists<Slot> = const { Lists::new() };
 }
 
-/// Collects the functions of what is traced on this thread until it is taken or dropped.
-pub(crate) struct Collecting(());
-
-impl Collecting {
-    pub(crate) fn begin() -> Collecting {
-        TABLES.with_borrow_mut(|tables| tables.push(Table::new()));
-        Collecting(())
-    }
-
-    pub(crate) fn finish(self) -> Table {
-        TABLES.with_borrow_mut(|tables| tables.last_mut().map(std::mem::take)).unwrap_or_default()
-    }
-}
-
-impl Drop for Collecting {
-    fn drop(&mut self) {
-        // Functions are dropped after the borrow has ended, since dropping them may run anything.
-        let table = TABLES.with_borrow_mut(Vec::pop);
-        drop(table);
-    }
+/// Collects the functions of what is traced on this thread until they are taken or dropped.
+pub(crate) fn collect() -> Collecting<Slot> {
+    Collecting::begin(&TABLES)
 }
 
 /// Adds an entry to the table of what is being traced, and returns its number.
 fn push(op: &'static str, slot: Slot) -> Result<usize> {
-    let number = TABLES.with_borrow_mut(|tables| {
-        let table = tables.last_mut()?;
-        table.push(slot);
-        Some(table.len() - 1)
-    });
-    number.ok_or_else(|| {
+    TABLES.with(|tables| tables.push(slot)).ok_or_else(|| {
         let required = "in a function that jit traces".to_owned();
         ErrorKind::OptionValue { op, option: "the call", given: "outside".to_owned(), required }.into()
     })

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use defn_core::backend::HostMemory;
 use defn_core::format::Array;
-use defn_core::{Error, ErrorKind, Location, Result, Shape, TensorType};
+use defn_core::memory::with_capacity;
+use defn_core::{ErrorKind, Location, Result, Shape, TensorType};
 
 use crate::tensor::of_bytes;
 use crate::{Element, Tensor};
@@ -194,21 +195,6 @@ pub(crate) fn copied<T: Element>(op: &'static str, elements: &[T]) -> Result<Vec
     let mut copy = with_capacity(op, elements.len())?;
     copy.extend_from_slice(elements);
     Ok(copy)
-}
-
-/// An empty vector with capacity for `len` elements.
-///
-/// # Errors
-/// Too little memory.
-pub(crate) fn with_capacity<T>(op: &'static str, len: usize) -> Result<Vec<T>> {
-    let mut elements = Vec::new();
-    match elements.try_reserve_exact(len) {
-        Ok(()) => Ok(elements),
-        Err(_) => {
-            let requested = len.saturating_mul(size_of::<T>());
-            Err(Error::from(ErrorKind::OutOfMemory { op, requested, available: 0 }))
-        }
-    }
 }
 
 /// The elements of bytes: one copy of memory, where they are aligned.

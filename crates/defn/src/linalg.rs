@@ -21,7 +21,7 @@ use defn_core::builder::{BuildMatrix, Ops};
 pub use defn_core::op::{QrMode, Transform};
 use defn_core::{Axes, Location, Result};
 
-use crate::expr::{Operand, record};
+use crate::expr::{Operand, both};
 use crate::ops::eager;
 use crate::{Expr, Tensor};
 
@@ -67,36 +67,23 @@ mod sealed {
     impl Sealed for crate::Tensor {}
 }
 
-impl Expr {
-    fn factors<R>(&self, at: Location, run: impl FnOnce(&mut Ops, &Core) -> Result<R>) -> Result<R> {
-        match &self.0 {
-            Ok(tensor) => record(at, |ops| run(ops, tensor)),
-            Err(error) => Err(error.clone()),
-        }
-    }
-}
-
 impl Matrices for Expr {
     type One = Expr;
     type Two = (Expr, Expr);
     type Three = (Expr, Expr, Expr);
 
     fn one(&self, at: Location, run: impl FnOnce(&mut Ops, &Core) -> Result<Core>) -> Expr {
-        Expr(self.factors(at, run))
+        Expr(self.record(at, run))
     }
 
     fn two(&self, at: Location, run: impl FnOnce(&mut Ops, &Core) -> Result<Two<Core>>) -> Two<Expr> {
-        match self.factors(at, run) {
-            Ok((a, b)) => (Expr(Ok(a)), Expr(Ok(b))),
-            Err(error) => (Expr(Err(error.clone())), Expr(Err(error))),
-        }
+        Expr::both(self.record(at, run))
     }
 
     fn three(&self, at: Location, run: impl FnOnce(&mut Ops, &Core) -> Result<Three<Core>>) -> Three<Expr> {
-        match self.factors(at, run) {
-            Ok((a, b, c)) => (Expr(Ok(a)), Expr(Ok(b)), Expr(Ok(c))),
-            Err(error) => (Expr(Err(error.clone())), Expr(Err(error.clone())), Expr(Err(error))),
-        }
+        let (a, rest) = both(self.record(at, run).map(|(a, b, c)| (a, (b, c))));
+        let (b, c) = Expr::both(rest);
+        (Expr(a), b, c)
     }
 }
 

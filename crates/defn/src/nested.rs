@@ -1,7 +1,7 @@
 //! Tensors from nested arrays, vectors and slices, and back.
 
 use defn_core::builder::default_scalar;
-use defn_core::{DType, Error, ErrorKind, Location, Number, Result, Shape, TensorType};
+use defn_core::{DType, Error, ErrorKind, Location, Number, Result, Shape, TensorType, memory};
 
 use crate::tensor::of_bytes;
 use crate::{Element, Tensor, host};
@@ -143,10 +143,11 @@ impl Tensor {
     pub fn from_numbers<A: Nested<Leaf: Into<Number>>>(nested: A, dtype: Option<DType>) -> Result<Tensor> {
         let location = Location::caller();
         let make = || {
-            let (sizes, leaves) = collected("tensor", &nested)?;
+            let op = "tensor";
+            let (sizes, leaves) = collected(op, &nested)?;
             let numbers: Vec<Number> = leaves.into_iter().map(Into::into).collect();
             let dtype = dtype.or(numbers.first().map(|number| number.dtype())).unwrap_or(DType::F32);
-            let mut bytes = Vec::with_capacity(numbers.len() * dtype.storage_bytes());
+            let mut bytes = memory::with_capacity(op, numbers.len() * dtype.storage_bytes())?;
             for number in numbers {
                 bytes.extend(default_scalar(dtype, number)?.to_bytes());
             }

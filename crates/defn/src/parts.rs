@@ -2,13 +2,12 @@
 
 use defn_core as core;
 use defn_core::format::{Array, packed};
-use defn_core::print::{self, ShownElements};
+use defn_core::print::ShownElements;
 use defn_core::{DType, ErrorKind, Location, Result, Shape, TensorType, batches};
 
-use crate::Tensor;
 use crate::ops::eager;
-use crate::print::BOOLS;
 use crate::tensor::of_bytes;
+use crate::{Tensor, print};
 
 /// What becomes of the rows that do not fill a batch.
 ///
@@ -148,11 +147,7 @@ impl Tensor {
     /// # Ok::<(), defn::Error>(())
     /// ```
     pub fn inspect(&self, limit: Option<usize>) -> String {
-        let shown = ShownElements::First(limit.unwrap_or(usize::MAX));
-        let elements =
-            || print::elements(&self.0, shown, None, BOOLS).unwrap_or_else(|error| format!("({error})"));
-        let text = print::tensor(&self.0, None, || Ok::<_, std::convert::Infallible>(elements()));
-        text.unwrap_or_else(|never| match never {})
+        print::text(&self.0, ShownElements::First(limit.unwrap_or(usize::MAX)))
     }
 }
 

@@ -1,5 +1,6 @@
 //! How tensors and expressions are printed: as Python prints them.
 
+use std::convert::Infallible;
 use std::fmt;
 
 use defn_core::print::{self, BoolText, SHOWN_ELEMENTS, ShownElements};
@@ -8,20 +9,25 @@ use defn_core::{self as core, vectorize};
 use crate::{Expr, Tensor};
 
 /// How bools are written.
-pub(crate) const BOOLS: BoolText = ["false", "true"];
+const BOOLS: BoolText = ["false", "true"];
+
+/// The elements that are shown unless others are asked for.
+const SHOWN: ShownElements = ShownElements::Ends(SHOWN_ELEMENTS);
 
 /// The elements, or why they cannot be read: printing must not fail while an error is looked at.
-fn elements(tensor: &core::Tensor) -> String {
-    let shown = ShownElements::Ends(SHOWN_ELEMENTS);
+fn elements(tensor: &core::Tensor, shown: ShownElements) -> String {
     print::elements(tensor, shown, None, BOOLS).unwrap_or_else(|error| format!("({error})"))
 }
 
+/// The type and the elements that are to be shown, or the graph of a traced tensor.
+pub(crate) fn text(tensor: &core::Tensor, shown: ShownElements) -> String {
+    let text = print::tensor(tensor, None, || Ok::<_, Infallible>(elements(tensor, shown)));
+    text.unwrap_or_else(|never| match never {})
+}
+
 fn write(tensor: &core::Tensor, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    if print::is_number(tensor) {
-        return f.pad(&elements(tensor));
-    }
-    let text = print::tensor(tensor, None, || Ok::<_, fmt::Error>(elements(tensor)))?;
-    f.pad(&text)
+    let is_number = print::is_number(tensor);
+    f.pad(&if is_number { elements(tensor, SHOWN) } else { text(tensor, SHOWN) })
 }
 
 /// The number of a scalar; the type and the elements of any other tensor. Of more than 50 elements, those at the ends
@@ -64,7 +70,7 @@ impl fmt::Debug for Tensor {
         }
         let ty = vectorize::type_text(&self.0);
         match print::is_number(&self.0) {
-            true => write!(f, "Tensor({}, {ty})", elements(&self.0)),
+            true => write!(f, "Tensor({}, {ty})", elements(&self.0, SHOWN)),
             false => write!(f, "Tensor({ty})"),
         }
     }

@@ -24,7 +24,7 @@ use defn_core::compose::random::{self, Choice};
 pub use defn_core::compose::random::{Method, Sample};
 use defn_core::{AxisRef, Location, Number, Result};
 
-use crate::expr::{Operand, record};
+use crate::expr::Operand;
 #[cfg(feature = "rand")]
 pub use crate::neighbours::rand::key_from_rng;
 use crate::ops::eager;
@@ -76,10 +76,7 @@ impl Key for Expr {
     type Two = (Expr, Expr);
 
     fn one(&self, at: Location, draw: impl FnOnce(&mut Ops, &core::Tensor) -> Result<core::Tensor>) -> Expr {
-        match &self.0 {
-            Ok(key) => Expr::make(at, |ops| draw(ops, key)),
-            Err(error) => Expr(Err(error.clone())),
-        }
+        Expr(self.record(at, draw))
     }
 
     fn two(
@@ -87,14 +84,7 @@ impl Key for Expr {
         at: Location,
         draw: impl FnOnce(&mut Ops, &core::Tensor) -> Result<(core::Tensor, core::Tensor)>,
     ) -> (Expr, Expr) {
-        let drawn = match &self.0 {
-            Ok(key) => record(at, |ops| draw(ops, key)),
-            Err(error) => Err(error.clone()),
-        };
-        match drawn {
-            Ok((sample, next)) => (Expr(Ok(sample)), Expr(Ok(next))),
-            Err(error) => (Expr(Err(error.clone())), Expr(Err(error))),
-        }
+        Expr::both(self.record(at, draw))
     }
 }
 

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use defn_core as core;
-use defn_core::backend::{Backend, Executable, HostMemory, check_arguments};
+use defn_core::backend::{Executable, HostMemory, check_arguments};
 use defn_core::format::{Array, native, native::Value};
 use defn_core::region::Region;
 use defn_core::vectorize::NamedAxes;
-use defn_core::{ErrorKind, Location, Name, Result, TensorType};
+use defn_core::{ErrorKind, Location, Result, TensorType};
 
-use crate::compile::{Options, Program};
+use crate::compile::{Key, Options, Program};
 use crate::files::failed;
 use crate::hooks::{Named, RunHooks, Slot, Table};
 use crate::tree::flatten;
@@ -127,10 +127,7 @@ impl Saved {
         }
         let inputs: Vec<core::Tensor> =
             leaves.into_iter().map(|leaf| leaf.0).chain(self.captures.iter().cloned()).collect();
-        let backend = match inputs.iter().find_map(core::Tensor::backend) {
-            Some(backend) => backend,
-            None => backend::default_backend()?,
-        };
+        let backend = backend::of(&inputs)?;
         let hooks = RunHooks { table: &Table::new(), named: &Named::new() };
         let results = self.executable.run(&backend, inputs, &hooks)?.into_iter().zip(&self.lanes.1);
         Ok(results.map(|(result, lanes)| Tensor(result.with_vectorized(lanes))).collect())
@@ -138,7 +135,7 @@ impl Saved {
 }
 
 /// Writes a program.
-pub(crate) fn write<R>(path: &Path, program: &Program<R>) -> Result<()> {
+pub(crate) fn write<R>(path: &Path, key: &Key, program: &Program<R>) -> Result<()> {
     let op = "save";
     if program.table.iter().any(|slot| matches!(slot, Slot::Hook { .. } | Slot::Call(_))) {
         let (given, required) =
@@ -147,13 +144,14 @@ pub(crate) fn write<R>(path: &Path, program: &Program<R>) -> Result<()> {
     }
     let capture = |tensor: &core::Tensor| Ok(Value::Tensor(Box::new(Array::of(op, tensor)?)));
     let captures = program.captures.iter().map(capture).collect::<Result<_>>()?;
-    let lists = |lanes: &[NamedAxes]| Value::List(lanes.iter().map(|axes| lanes_value(axes)).collect());
+    let of_arguments = key.types.iter().map(|(_, axes)| Value::of_axes(axes));
+    let of_results = program.lanes.iter().map(|axes| Value::of_axes(axes));
     let value = Value::Tuple(vec![
         Value::Text(KIND.to_owned()),
         Value::Text(program.executable.program().to_text()),
         Value::List(captures),
-        lists(&program.arguments),
-        lists(&program.lanes),
+        Value::List(of_arguments.collect()),
+        Value::List(of_results.collect()),
     ]);
     std::fs::write(path, native::write(op, &value)?).map_err(failed)
 }
@@ -168,22 +166,17 @@ fn read(bytes: &[u8]) -> Result<Saved> {
     if !native::is_native(bytes) {
         return Err(foreign());
     }
-    let Value::Tuple(parts) = native::parse(op, &HostMemory::from(bytes.to_vec()))? else {
-        return Err(foreign());
-    };
-    let Ok([Value::Text(kind), Value::Text(text), Value::List(captures), arguments, results]) =
-        <[Value; 5]>::try_from(parts)
+    let value = native::parse(op, &HostMemory::from(bytes.to_vec()))?;
+    let Some([Value::Text(kind), Value::Text(text), Value::List(captures), arguments, results]) =
+        value.into_tuple()
     else {
         return Err(foreign());
     };
     let lanes = to_lists(arguments).zip(to_lists(results)).filter(|_| kind == KIND).ok_or_else(foreign)?;
     let region = Region::from_text(&text)?;
     let backend = backend::default_backend()?;
-    let captures = captures.into_iter().map(|value| {
-        let Value::Tensor(array) = value else { return Err(foreign()) };
-        bind(&backend, *array)
-    });
-    let captures = captures.collect::<Result<Vec<_>>>()?;
+    let bind = |value: Value| value.into_array().ok_or_else(foreign)?.on(&backend);
+    let captures = captures.into_iter().map(bind).collect::<Result<Vec<_>>>()?;
     let fits = region.capture_count() == captures.len()
         && captures.iter().zip(region.captures()).all(|(x, ty)| x.whole() == ty)
         && are_of(&lanes.0, region.parameters().iter())
@@ -204,31 +197,6 @@ fn are_of<'a>(lanes: &[NamedAxes], types: impl ExactSizeIterator<Item = &'a Tens
     lanes.len() == types.len() && lanes.iter().zip(types).all(leads)
 }
 
-fn bind(backend: &Arc<dyn Backend>, array: Array) -> Result<core::Tensor> {
-    let buffer = backend.from_host(&array.ty, array.memory)?;
-    Ok(core::Tensor::concrete(array.ty, buffer).with_vectorized(&array.vectorized))
-}
-
-fn lanes_value(axes: &[(Name, usize)]) -> Value {
-    let axis = |(name, size): &(Name, usize)| {
-        Value::Tuple(vec![Value::Text(name.to_string()), Value::Integer(format!("{size:x}"))])
-    };
-    Value::List(axes.iter().map(axis).collect())
-}
-
 fn to_lists(value: Value) -> Option<Vec<NamedAxes>> {
-    let Value::List(items) = value else { return None };
-    items.into_iter().map(to_lanes).collect()
-}
-
-fn to_lanes(value: Value) -> Option<NamedAxes> {
-    let Value::List(items) = value else { return None };
-    let axis = |item: Value| {
-        let Value::Tuple(parts) = item else { return None };
-        let [Value::Text(name), Value::Integer(digits)] = <[Value; 2]>::try_from(parts).ok()? else {
-            return None;
-        };
-        Some((Name::from(name), usize::from_str_radix(&digits, 16).ok()?))
-    };
-    items.into_iter().map(axis).collect()
+    value.into_list()?.into_iter().map(Value::into_axes).collect()
 }

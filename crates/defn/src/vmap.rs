@@ -1,34 +1,12 @@
 //! Functions of one element, applied to many at once.
 
-use std::cell::Cell;
-
 use defn_core as core;
-use defn_core::vectorize;
+use defn_core::vectorize::{self, Level};
 use defn_core::{ErrorKind, Location, Name, Result};
 
 use crate::Expr;
 use crate::control::{Exprs, refill, tensors};
-use crate::expr::record;
-
-thread_local! {
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
-}
-
-/// A call inside of others. Each level has an axis name of its own.
-struct Level;
-
-impl Level {
-    fn enter() -> Level {
-        DEPTH.set(DEPTH.get() + 1);
-        Level
-    }
-}
-
-impl Drop for Level {
-    fn drop(&mut self) {
-        DEPTH.set(DEPTH.get() - 1);
-    }
-}
+use crate::expr::{both, record};
 
 /// A function of the parts of a container along the first axes of its tensors, applied to all parts at once. What the
 /// function captures is the same for all parts. Calls may be nested.
@@ -87,11 +65,8 @@ fn map_over<A: Exprs, R: Exprs>(
 ) -> R {
     let level = Level::enter();
     let entered =
-        tensors(&over).and_then(|tensors| record(location.clone(), |ops| enter(ops, &tensors, axes)));
-    let (inner, leave) = match entered {
-        Ok((inner, name, size)) => (Ok(inner), Ok((name, size))),
-        Err(error) => (Err(error.clone()), Err(error)),
-    };
+        tensors(&over).and_then(|tensors| record(location.clone(), |ops| enter(ops, &level, &tensors, axes)));
+    let (inner, leave) = both(entered.map(|(inner, name, size)| (inner, (name, size))));
     let result = fun(refill(&over, inner));
     drop(level);
     let outcome = leave.and_then(|(name, size)| {
@@ -109,6 +84,7 @@ fn map_over<A: Exprs, R: Exprs>(
 /// The tensors with the mapped axes vectorized, the name of that axis, and its size.
 fn enter(
     ops: &mut core::builder::Ops,
+    level: &Level,
     tensors: &[core::Tensor],
     axes: Option<&[i64]>,
 ) -> Result<(Vec<core::Tensor>, Name, usize)> {
@@ -125,7 +101,7 @@ fn enter(
             format!("one for each of {} tensors", tensors.len()),
         );
     }
-    let name = vectorize::fresh_name(&format!("vmap {}", DEPTH.get()), tensors);
+    let name = level.axis_name(op, tensors);
     let (mut inner, mut sizes) = (Vec::with_capacity(tensors.len()), Vec::with_capacity(tensors.len()));
     for (position, tensor) in tensors.iter().enumerate() {
         let axis = axes.and_then(|axes| axes.get(position)).copied().unwrap_or(0).into();
@@ -213,7 +189,7 @@ impl Expr {
         let location = Location::caller();
         let level = Level::enter();
         let begun = self.0.clone().and_then(|x| {
-            let name = vectorize::fresh_name(&format!("map {}", DEPTH.get()), std::slice::from_ref(&x));
+            let name = level.axis_name("map", std::slice::from_ref(&x));
             let element = record(location.clone(), |ops| vectorize::elements(ops, &x, &name))?;
             Ok((x, name, element))
         });

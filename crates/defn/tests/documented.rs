@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use defn::core::op::{BinaryOp, UnaryOp};
 
 /// The op tables, by the macro that reads them, and where an entry has its example.
-const TABLES: [(&str, Example); 10] = [
+const TABLES: [(&str, Example); 9] = [
     ("shared", Example::Clause("example {")),
     ("methods", Example::Clause("example {")),
     ("with_operands", Example::Clause("example {")),
-    ("with_starts", Example::Clause("example {")),
     ("unary", Example::Clause("example {")),
     ("binary", Example::Clause("example {")),
     ("rows", Example::Clause("{ (")),

@@ -10,6 +10,7 @@ use pyo3::sync::PyOnceLock;
 
 use crate::error::{Fallible, guard};
 use crate::misuse::Misuse;
+use crate::options;
 
 /// Whether any check was ever requested. While it is false, calls skip the look-up.
 static ANY_SET: AtomicBool = AtomicBool::new(false);
@@ -21,13 +22,9 @@ fn kinds(checks: Checks) -> Kinds {
     (checks.index, checks.nan, checks.inf)
 }
 
-/// A context variable: threads and asynchronous tasks have their own.
 fn of_context(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static VARIABLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let make = || -> PyResult<Py<PyAny>> {
-        Ok(py.import("contextvars")?.call_method1("ContextVar", ("defn_checks",))?.unbind())
-    };
-    Ok(VARIABLE.get_or_try_init(py, make)?.bind(py))
+    options::context_variable(py, &VARIABLE, "defn_checks")
 }
 
 fn read(py: Python<'_>) -> PyResult<Checks> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use defn_core::backend::{Backend, HostMemory};
 use defn_core::format::{Array, native, npy, npz, packed, safetensors};
-use defn_core::{ErrorKind, Shape, Tensor, TensorType};
+use defn_core::{ErrorKind, Shape, TensorType};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
@@ -21,9 +21,7 @@ use crate::trace_allocations;
 
 /// A tensor of an array, on a backend.
 fn upload_array(backend: &Arc<dyn Backend>, array: Array) -> Fallible<PyTensor> {
-    let Array { ty, vectorized, memory } = array;
-    let buffer = backend.from_host(&ty, memory)?;
-    Ok(PyTensor::new(trace_allocations::note(Tensor::concrete(ty, buffer).with_vectorized(&vectorized))))
+    Ok(PyTensor::new(trace_allocations::note(array.on(backend)?)))
 }
 
 /// A vector of the elements in some bytes. 2- and 4-bit elements are packed, the first one in the highest

@@ -1,8 +1,6 @@
 //! Loops over ranges and over the first axis of tensors: `for_` and `scan`, composed of the core's `while_`.
 
-use defn_core::builder::{
-    self, Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Builder, Ops, Start,
-};
+use defn_core::builder::{self, Arg, BuildControl, BuildCreate, BuildElementwise, Builder, Ops};
 use defn_core::scalar::wrap;
 use defn_core::trace::{Trace, Tracing};
 use defn_core::{DType, ErrorKind, Shape, Tensor, TensorType};
@@ -113,9 +111,7 @@ impl LoopIterable {
                                 let shape = Shape::from_axes(tensor.ty().shape.entries().skip(1));
                                 return ops.full(shape, tensor.ty().dtype, 0);
                             }
-                            let start = Start::Value(trip.clone());
-                            let slice = ops.slice_along_axis(tensor, start, 1, 0, 1)?;
-                            ops.squeeze(slice, 0)
+                            builder::item(ops, tensor, trip)
                         })
                         .collect()
                 })?;
@@ -342,54 +338,28 @@ fn scan<'py>(
             }
         };
 
-        let mut start = vec![ops::with(|ops| counter(ops, dtype, 0))?];
-        start.extend(state.iter().cloned());
-        for output in &outputs {
-            let shape =
-                Shape::from_axes(std::iter::once((trips as usize, None)).chain(output.ty().shape.entries()));
-            start.push(ops::with(|ops| ops.full(shape, output.ty().dtype, 0))?);
-        }
-        let states = state.len();
-        if trips == 0 {
-            let outputs = container(py, &out_tree, &start[1 + states..])?;
-            return Ok((container(py, &tree, &state)?, outputs));
-        }
+        let types: Vec<TensorType> = outputs.iter().map(|output| output.ty().clone()).collect();
         let bridge = FaultCarrier::default();
-        let result = builder::while_(
-            &mut ops::builder()?,
-            start,
-            Some(trips as u64),
-            |ops, state| Ok(Arg::Value(ops.less(&state[0], trips)?)),
-            |ops, all| {
-                let (next, out) = bridge.run_user_function(|| {
-                    let (next, out) = step(&all[1..=states], &all[0])?;
+        let result =
+            builder::scan(&mut ops::builder()?, dtype, trips as usize, state, types, |_, trip, state| {
+                bridge.run_user_function(|| {
+                    let (next, out) = step(state, trip)?;
                     let out = same_structure(py, "scan", "the body's output", out, "its first", &out_tree)?;
                     Ok((next, out))
-                })?;
-                let mut results = vec![Arg::Value(ops.add(&all[0], 1)?)];
-                results.extend(next);
-                for (buffer, value) in all[1 + states..].iter().zip(out) {
-                    let ty = TensorType::scalar(buffer.ty().dtype);
-                    let value = ops.promote_weak("scan", value, &ty)?;
-                    let row = ops.new_axis(value, 0, None)?;
-                    let mut starts = vec![Start::Index(0); buffer.ty().shape.rank()];
-                    starts[0] = Start::Value(all[0].clone());
-                    results.push(Arg::Value(ops.put_slice(buffer, &starts, row)?));
-                }
-                Ok(results)
-            },
-        );
-        let done = bridge.into_result(result);
-        let done = match done {
+                })
+            });
+        let (mut last, mut outputs) = match bridge.into_result(result) {
             Ok(done) => done,
             Err(crate::error::Fault::Core(error)) => {
                 return Err(crate::control::locate_state(py, "scan", error, &tree.after_leaf(py))?);
             }
             Err(fault) => return Err(fault),
         };
-        let done = over.first(done)?;
-        let last = container(py, &tree, &done[1..=states])?;
-        Ok((last, container(py, &out_tree, &done[1 + states..])?))
+        if trips > 0 {
+            last = over.first(last)?;
+            outputs = over.first(outputs)?;
+        }
+        Ok((container(py, &tree, &last)?, container(py, &out_tree, &outputs)?))
     })
 }
 

@@ -6,7 +6,7 @@ use defn_core::grad::TracedPullback;
 use defn_core::trace::{Closed, Trace};
 use defn_core::vectorize::{self, NamedAxes};
 use defn_core::weak::Weak;
-use defn_core::{ErrorKind, Tensor, grad};
+use defn_core::{Tensor, grad};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -290,15 +290,9 @@ impl Pullback {
                 let difference = given.tree.difference(py, &self.value)?;
                 return Err(Misuse::Structure { op: "vjp", what, other, difference }.into());
             }
-            let mut tensors = Vec::with_capacity(given.leaves.len());
-            for (leaf, ty) in given.leaves.iter().zip(self.pull.traced.results()) {
-                let tensor = result_tensor("vjp", leaf)?;
-                if tensor.ty().shape.sizes() != ty.shape.sizes() {
-                    let (left, right) = (tensor.ty().clone(), ty.clone());
-                    return Err(ErrorKind::ShapesDiffer { op: "vjp", left, right }.into());
-                }
-                tensors.push(tensor);
-            }
+            let tensors = given.leaves.iter().map(|leaf| result_tensor("vjp", leaf));
+            let tensors = tensors.collect::<Fallible<Vec<_>>>()?;
+            self.pull.traced.require_shapes(&tensors)?;
             let gradients = ops::with(|ops| self.pull.traced.apply(ops, &tensors, &self.pull.finish()))?;
             let mut leaves = wrap(py, gradients.into_iter())?.into_iter();
             let mut parts = Vec::with_capacity(self.trees.len());

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use defn_core::backend::{Backend, Hooks};
 use defn_core::builder::BuildControl;
+use defn_core::collected::{Collecting, Lists};
 use defn_core::op::UserBlockOp;
 use defn_core::vectorize::NamedAxes;
 use defn_core::{DType, Error, ErrorKind, Name, Tensor, TensorType, trace};
@@ -105,60 +106,37 @@ impl HookSlot {
 pub(crate) type Table = Vec<Arc<Slot>>;
 
 thread_local! {
-    static TABLES: RefCell<Vec<Table>> = const { RefCell::new(Vec::new()) };
+    static TABLES: Lists<Arc<Slot>> = const { Lists::new() };
     static EAGER_FAULT: RefCell<Option<Fault>> = const { RefCell::new(None) };
     static EAGER_PULSE: SignalTimer = const { SignalTimer::new() };
 }
 
 /// Adds an entry to this thread's current table, and returns its index; `None` without a table.
 pub(crate) fn push(slot: Slot) -> Option<usize> {
-    let slot = Arc::new(slot);
-    TABLES.with_borrow_mut(|tables| {
-        let table = tables.last_mut()?;
-        table.push(slot);
-        Some(table.len() - 1)
-    })
+    TABLES.with(|tables| tables.push(Arc::new(slot)))
 }
 
 /// Copies the entries of a graph's table to this thread's current table. That table must be empty, because
 /// the graph's nodes refer to slots by number.
 pub(crate) fn adopt(table: &Table) -> bool {
-    TABLES.with_borrow_mut(|tables| match tables.last_mut() {
-        Some(new) if new.is_empty() => {
+    let add = |new: &mut Table| {
+        if new.is_empty() {
             new.extend(table.iter().cloned());
-            true
+            return true;
         }
-        Some(_) | None => table.is_empty(),
-    })
+        table.is_empty()
+    };
+    TABLES.with(|tables| tables.innermost(add)).unwrap_or(table.is_empty())
 }
 
 /// The table that currently collects slots on this thread.
 pub(crate) fn collecting() -> Option<WeakTable> {
-    TABLES.with_borrow(|tables| tables.last().map(WeakTable::of))
+    TABLES.with(|tables| tables.innermost(|table| WeakTable::of(table)))
 }
 
-/// A table that collects the slots created on this thread until it is taken or dropped.
-pub(crate) struct Collecting(());
-
-impl Collecting {
-    /// Starts a table.
-    pub(crate) fn begin() -> Collecting {
-        TABLES.with_borrow_mut(|tables| tables.push(Table::new()));
-        Collecting(())
-    }
-
-    /// The slots that were collected.
-    pub(crate) fn finish(self) -> Table {
-        TABLES.with_borrow_mut(|tables| tables.last_mut().map(std::mem::take)).unwrap_or_default()
-    }
-}
-
-impl Drop for Collecting {
-    fn drop(&mut self) {
-        // Functions are dropped outside of the borrow, since dropping them may run Python code.
-        let table = TABLES.with_borrow_mut(Vec::pop);
-        drop(table);
-    }
+/// Starts a table that collects the slots created on this thread until it is taken or dropped.
+pub(crate) fn collect() -> Collecting<Arc<Slot>> {
+    Collecting::begin(&TABLES)
 }
 
 /// Runs control flow eagerly, with a table for its hooks. An exception of a hook becomes the error.
@@ -166,7 +144,7 @@ pub(crate) fn run_eagerly<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> 
     if trace::depth() > 0 {
         return body();
     }
-    let _table = Collecting::begin();
+    let _table = collect();
     EAGER_PULSE.with(SignalTimer::reset);
     let result = body();
     match (EAGER_FAULT.take(), result) {
@@ -506,7 +484,7 @@ impl Hooks for EagerHooks {
         values: &[Tensor],
         outputs: &[TensorType],
     ) -> defn_core::Result<Option<Vec<Tensor>>> {
-        let table = TABLES.with_borrow(|tables| tables.last().cloned().unwrap_or_default());
+        let table = TABLES.with(|tables| tables.innermost(|table| table.clone())).unwrap_or_default();
         gil::attach(|py| pybackend::native(py, backend, block, &table, None, values, outputs))
             .map_err(stop_eager)
     }
@@ -527,7 +505,7 @@ impl Hooks for EagerHooks {
 
 /// An entry of the innermost table of this thread.
 fn eager_slot(slot: usize) -> Option<Arc<Slot>> {
-    TABLES.with_borrow(|tables| tables.last().and_then(|table| table.get(slot).cloned()))
+    TABLES.with(|tables| tables.innermost(|table| table.get(slot).cloned())).flatten()
 }
 
 fn stop_eager(fault: Fault) -> Error {

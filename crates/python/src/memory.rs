@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use defn_core::ErrorKind;
 use defn_core::backend::HostMemory;
+use defn_core::memory::with_capacity;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -54,24 +54,12 @@ pub(crate) fn bytes(op: &str, what: &str, value: &Bound<'_, PyAny>) -> Fallible<
     Ok(HostMemory::new(Arc::new(Constant::new(&bytes))))
 }
 
-/// An empty vector with capacity for `len` bytes.
-///
-/// # Errors
-/// Out of memory; `op` is for the message.
-pub(crate) fn reserve(op: &'static str, len: usize) -> Fallible<Vec<u8>> {
-    let mut bytes = Vec::new();
-    match bytes.try_reserve_exact(len) {
-        Ok(()) => Ok(bytes),
-        Err(_) => Err(ErrorKind::OutOfMemory { op, requested: len, available: 0 }.into()),
-    }
-}
-
 /// A copy of the bytes.
 ///
 /// # Errors
-/// As [`reserve`].
+/// Out of memory; `op` is for the message.
 pub(crate) fn copy(op: &'static str, bytes: &[u8]) -> Fallible<HostMemory> {
-    let mut own = reserve(op, bytes.len())?;
+    let mut own = with_capacity(op, bytes.len())?;
     own.extend_from_slice(bytes);
     Ok(own.into())
 }

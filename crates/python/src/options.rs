@@ -192,13 +192,21 @@ fn process_wide(py: Python<'_>) -> PyResult<&Bound<'_, PyDict>> {
     Ok(OPTIONS.get_or_try_init(py, make)?.bind(py))
 }
 
-/// A context variable: threads and asynchronous tasks have their own.
+/// A context variable, made at its first use: threads and asynchronous tasks have their own values.
+pub(crate) fn context_variable<'py>(
+    py: Python<'py>,
+    variable: &'static PyOnceLock<Py<PyAny>>,
+    name: &str,
+) -> PyResult<&'py Bound<'py, PyAny>> {
+    let make = || -> PyResult<Py<PyAny>> {
+        Ok(py.import("contextvars")?.call_method1("ContextVar", (name,))?.unbind())
+    };
+    Ok(variable.get_or_try_init(py, make)?.bind(py))
+}
+
 fn of_context(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static VARIABLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let make = || -> PyResult<Py<PyAny>> {
-        Ok(py.import("contextvars")?.call_method1("ContextVar", ("defn_options",))?.unbind())
-    };
-    Ok(VARIABLE.get_or_try_init(py, make)?.bind(py))
+    context_variable(py, &VARIABLE, "defn_options")
 }
 
 /// Whether any default may differ from the built-in ones.

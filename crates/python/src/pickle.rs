@@ -1,7 +1,8 @@
 //! Pickling of tensors.
 
+use defn_core::format::swap_bytes;
 use defn_core::tensor::Data;
-use defn_core::{DType, Name, Shape, Tensor, TensorType};
+use defn_core::{DType, Name, Shape, Tensor, TensorType, vectorize};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -32,9 +33,7 @@ pub(crate) fn reduce<'py>(py: Python<'py>, tensor: &Tensor) -> Fallible<Bound<'p
 
 fn to_little_endian(dtype: DType, bytes: &mut [u8]) {
     if cfg!(target_endian = "big") {
-        let width = dtype.storage_bytes();
-        let component = if dtype.is_complex() { width / 2 } else { width };
-        bytes.chunks_exact_mut(component).for_each(<[u8]>::reverse);
+        swap_bytes(dtype, bytes);
     }
 }
 
@@ -52,9 +51,7 @@ pub(crate) fn rebuild(
         let inner = Shape::new(&sizes).with_names(names.into_iter().map(|name| name.map(Name::from)))?;
         let lanes: Vec<(Name, usize)> =
             axes.into_iter().map(|(name, size)| (Name::from(name), size)).collect();
-        let lead = lanes.iter().map(|&(_, size)| (size, None));
-        let shape = Shape::from_axes(lead.chain(inner.entries()));
-        let ty = TensorType::new(dtype.parse()?, shape)?;
+        let ty = TensorType::new(dtype.parse()?, vectorize::whole_shape(&lanes, &inner))?;
         let Some(data) = data else {
             return Ok(PyTensor::new(Tensor::template(ty).with_vectorized(&lanes)));
         };

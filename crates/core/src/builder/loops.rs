@@ -189,8 +189,7 @@ fn loop_over_positions(
     for (tensor, before) in last[1..].iter().zip(&init) {
         let others: NamedAxes = tensor.vectorized_axes().into();
         let all: NamedAxes = others.iter().chain(axes).cloned().collect();
-        let lead = all.iter().map(|&(_, size)| (size, None));
-        let shape = Shape::from_axes(lead.chain(before.ty().shape.entries()));
+        let shape = vectorize::whole_shape(&all, &before.ty().shape);
         let tensor = ops.reshape_to(tensor.flat(), shape)?.with_vectorized(&all);
         let mut order = axes.clone();
         join_into("while", &mut order, before.vectorized_axes())?;

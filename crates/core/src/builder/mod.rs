@@ -23,6 +23,7 @@ mod matrix;
 mod ops;
 mod order;
 mod reduce;
+mod scan;
 mod shape;
 pub(crate) mod starts;
 mod window;
@@ -46,6 +47,7 @@ pub use ops::{
 };
 pub use order::BuildOrder;
 pub use reduce::BuildReduce;
+pub use scan::{item, scan};
 pub use shape::{BuildShape, Cut, PadMode, Size, Start};
 pub use window::{BuildWindow, ConvOptions, PerAxis, WindowOptions, WindowPadding};
 

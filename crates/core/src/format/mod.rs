@@ -12,7 +12,9 @@ pub mod npz;
 pub mod packed;
 pub mod safetensors;
 
-use crate::backend::HostMemory;
+use std::sync::Arc;
+
+use crate::backend::{Backend, HostMemory};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::shape::TensorType;
@@ -47,6 +49,15 @@ impl Array {
         let memory = if memory.bytes().len() == len { memory } else { memory.part(0..len) };
         Ok(Array { ty, vectorized: tensor.vectorized_axes().into(), memory })
     }
+
+    /// The tensor of these elements on a backend.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    pub fn on(self, backend: &Arc<dyn Backend>) -> Result<Tensor> {
+        let buffer = backend.from_host(&self.ty, self.memory)?;
+        Ok(Tensor::concrete(self.ty, buffer).with_vectorized(&self.vectorized))
+    }
 }
 
 /// An error about the contents of a file.
@@ -55,10 +66,14 @@ fn malformed(op: &'static str, problem: impl Into<String>, required: impl Into<S
     ErrorKind::Malformed { op, problem: problem.into(), required: required.into() }.into()
 }
 
+/// The dtype of the numbers that make up an element: the parts of a complex number, else the element itself.
+pub fn part_of(dtype: DType) -> DType {
+    if dtype.is_complex() { dtype.to_real() } else { dtype }
+}
+
 /// Reverses the bytes of each number in place; a complex number has two.
-fn swap_bytes(dtype: DType, bytes: &mut [u8]) {
-    let width = dtype.storage_bytes();
-    let part = if dtype.is_complex() { width / 2 } else { width };
+pub fn swap_bytes(dtype: DType, bytes: &mut [u8]) {
+    let part = part_of(dtype).storage_bytes();
     if part > 1 {
         bytes.chunks_exact_mut(part).for_each(<[u8]>::reverse);
     }

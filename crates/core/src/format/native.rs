@@ -8,9 +8,11 @@ use super::{Array, malformed, packed, swap_bytes};
 use crate::backend::HostMemory;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::memory::with_capacity;
 use crate::shape::{Name, Shape, TensorType};
 use crate::stack;
-use crate::tensor::{VectorizedAxes, host_memory};
+use crate::tensor::VectorizedAxes;
+use crate::vectorize::{NamedAxes, NamedAxis, whole_shape};
 
 /// The first bytes of the data. The first is no text character, and the line ends reveal transfers in text
 /// mode.
@@ -52,6 +54,55 @@ pub enum Value {
     Text(String),
     /// Bytes.
     Bytes(Vec<u8>),
+}
+
+impl Value {
+    /// A size or a position.
+    pub fn of_number(number: usize) -> Value {
+        Value::Integer(format!("{number:x}"))
+    }
+
+    /// The size or position of a value that [`of_number`](Value::of_number) made.
+    pub fn into_number(self) -> Option<usize> {
+        if let Value::Integer(digits) = self { usize::from_str_radix(&digits, 16).ok() } else { None }
+    }
+
+    /// Vectorized axes.
+    pub fn of_axes(axes: &[NamedAxis]) -> Value {
+        let axis = |(name, size): &NamedAxis| {
+            Value::Tuple(vec![Value::Text(name.to_string()), Value::of_number(*size)])
+        };
+        Value::List(axes.iter().map(axis).collect())
+    }
+
+    /// The axes of a value that [`of_axes`](Value::of_axes) made.
+    pub fn into_axes(self) -> Option<NamedAxes> {
+        let axis = |value: Value| {
+            let [name, size] = value.into_tuple()?;
+            Some((Name::from(name.into_text()?), size.into_number()?))
+        };
+        self.into_list()?.into_iter().map(axis).collect()
+    }
+
+    /// The values of a tuple of so many.
+    pub fn into_tuple<const N: usize>(self) -> Option<[Value; N]> {
+        if let Value::Tuple(values) = self { values.try_into().ok() } else { None }
+    }
+
+    /// The values of a list.
+    pub fn into_list(self) -> Option<Vec<Value>> {
+        if let Value::List(values) = self { Some(values) } else { None }
+    }
+
+    /// The text of a text.
+    pub fn into_text(self) -> Option<String> {
+        if let Value::Text(text) = self { Some(text) } else { None }
+    }
+
+    /// The tensor of a tensor.
+    pub fn into_array(self) -> Option<Array> {
+        if let Value::Tensor(array) = self { Some(*array) } else { None }
+    }
 }
 
 /// An object of a class.
@@ -114,7 +165,7 @@ pub fn write(op: &'static str, value: &Value) -> Result<Vec<u8>> {
     writer.value(value, 0)?;
     let Writer { structure, arrays, next, .. } = writer;
     let base = (MAGIC.len() + 16 + structure.len()).next_multiple_of(ALIGN);
-    let mut out = host_memory(op, base.saturating_add(next).saturating_add(4))?;
+    let mut out = with_capacity(op, base.saturating_add(next).saturating_add(4))?;
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&VERSION.to_le_bytes());
     out.extend_from_slice(&[if cfg!(target_endian = "big") { 2 } else { 1 }, 0, 0, 0]);
@@ -400,8 +451,7 @@ impl Reader<'_> {
         {
             return Err(damaged(self.op, "a vectorized axis has the name of another"));
         }
-        let lead = vectorized.iter().map(|&(_, size)| (size, None));
-        let Ok(ty) = TensorType::new(dtype, Shape::from_axes(lead.chain(axes.iter().cloned()))) else {
+        let Ok(ty) = TensorType::new(dtype, whole_shape(&vectorized, &Shape::from_axes(axes))) else {
             return Err(damaged(self.op, "a tensor has more elements than there can be"));
         };
         let range =
@@ -415,7 +465,7 @@ impl Reader<'_> {
             unpacked.truncate(ty.size());
             unpacked.into()
         } else if self.is_big != cfg!(target_endian = "big") && dtype.storage_bytes() > 1 {
-            let mut own = host_memory(self.op, len)?;
+            let mut own = with_capacity(self.op, len)?;
             own.extend_from_slice(memory.bytes());
             swap_bytes(dtype, &mut own);
             own.into()

@@ -6,9 +6,9 @@ use super::{Array, malformed, swap_bytes};
 use crate::backend::HostMemory;
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
+use crate::memory::with_capacity;
 use crate::scalar::wrap;
 use crate::shape::{Shape, TensorType};
-use crate::tensor::host_memory;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
@@ -116,7 +116,7 @@ impl Header {
         if !is_swapped && !is_turned && dtype.bits() >= 8 {
             return Ok(Array::new(ty, elements));
         }
-        let mut own = host_memory(op, ty.byte_size())?;
+        let mut own = with_capacity(op, ty.byte_size())?;
         if is_turned {
             to_row_major(&ty, elements.bytes(), &mut own);
         } else {
@@ -345,7 +345,7 @@ fn descr(op: &'static str, text: &str, opaque: Option<DType>) -> Result<Descr> {
 pub fn write(op: &'static str, array: &Array) -> Result<Vec<u8>> {
     let ty = &array.ty;
     let header = header(op, ty)?;
-    let mut out = host_memory(op, header.len() + ty.byte_size())?;
+    let mut out = with_capacity(op, header.len() + ty.byte_size())?;
     out.extend_from_slice(&header);
     out.extend_from_slice(array.memory.bytes());
     Ok(out)

@@ -17,7 +17,7 @@ use super::{Array, malformed, npy};
 use crate::backend::HostMemory;
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
-use crate::tensor::host_memory;
+use crate::memory::with_capacity;
 
 const END: [u8; 4] = *b"PK\x05\x06";
 const END_64: [u8; 4] = *b"PK\x06\x06";
@@ -249,7 +249,7 @@ fn inflate(op: &'static str, entry: &Entry, data: &HostMemory, opaque: Option<DT
         let problem = format!("the entry {:?} has {} bytes", entry.name, entry.size);
         return Err(malformed(op, problem, format!("its header asks for {needed}; it is damaged")));
     }
-    let mut whole = host_memory(op, entry.size)?;
+    let mut whole = with_capacity(op, entry.size)?;
     whole.resize(entry.size, 0);
     let (status, read, written) =
         decompress(&mut DecompressorOxide::new(), data.bytes(), &mut whole, 0, flags);

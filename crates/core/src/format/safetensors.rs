@@ -11,8 +11,8 @@ use super::{Array, malformed, swap_bytes};
 use crate::backend::HostMemory;
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
+use crate::memory::with_capacity;
 use crate::shape::{Shape, TensorType};
-use crate::tensor::host_memory;
 
 /// The reference implementation's maximum header length.
 const MAX_HEADER_BYTES: u64 = 100_000_000;
@@ -139,7 +139,7 @@ fn array(op: &'static str, file: &HostMemory, base: usize, entry: Entry) -> Resu
     if !known.is_bool() && cfg!(target_endian = "little") {
         return Ok((name, Array::new(ty, memory)));
     }
-    let mut own = host_memory(op, ty.byte_size())?;
+    let mut own = with_capacity(op, ty.byte_size())?;
     own.extend_from_slice(memory.bytes());
     if known.is_bool() {
         // A writer may have stored bytes other than 0 and 1.
@@ -192,7 +192,7 @@ pub fn write(op: &'static str, arrays: &[(String, Array)]) -> Result<Vec<u8>> {
     while header.len() % 8 != 0 {
         header.push(' ');
     }
-    let mut out = host_memory(op, header.len().saturating_add(next).saturating_add(8))?;
+    let mut out = with_capacity(op, header.len().saturating_add(next).saturating_add(8))?;
     out.extend_from_slice(&(header.len() as u64).to_le_bytes());
     out.extend_from_slice(header.as_bytes());
     for (_, array) in sorted {

@@ -54,6 +54,20 @@ impl TracedPullback {
         self.results.iter().map(|(ty, _)| ty)
     }
 
+    /// Refuses cotangents of other shapes than the results.
+    ///
+    /// # Errors
+    /// The first one that differs.
+    pub fn require_shapes(&self, cotangents: &[Tensor]) -> Result<()> {
+        for (cotangent, ty) in cotangents.iter().zip(self.results()) {
+            if cotangent.ty().shape.sizes() != ty.shape.sizes() {
+                let (left, right) = (cotangent.ty().clone(), ty.clone());
+                return Err(ErrorKind::ShapesDiffer { op: "vjp", left, right }.into());
+            }
+        }
+        Ok(())
+    }
+
     /// The arguments of the traced region.
     pub fn arguments(&self) -> &[Tensor] {
         &self.arguments

@@ -69,9 +69,18 @@ pub fn devectorize(ops: &mut Ops, x: &Tensor, keep_names: bool) -> Result<Tensor
     if !keep_names {
         return Ok(x.flat());
     }
+    rename(ops, x, named_shape(x))
+}
+
+/// The shape with the vectorized axes first, under their names.
+pub fn named_shape(x: &Tensor) -> Shape {
     let lead = x.vectorized_axes().iter().map(|(name, size)| (*size, Some(name.clone())));
-    let shape = Shape::from_axes(lead.chain(x.ty().shape.entries()));
-    rename(ops, x, shape)
+    Shape::from_axes(lead.chain(x.ty().shape.entries()))
+}
+
+/// The shape of the elements of a tensor with these vectorized axes: they come first, without their names.
+pub fn whole_shape(axes: &[NamedAxis], inner: &Shape) -> Shape {
+    Shape::from_axes(axes.iter().map(|&(_, size)| (size, None)).chain(inner.entries()))
 }
 
 /// The elements of `x` in row-major order with other vectorized axes and another shape, by default its own.

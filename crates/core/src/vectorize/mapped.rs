@@ -1,10 +1,41 @@
 //! Functions of one part of a tensor, applied to all: an axis becomes a vectorized axis, and then an axis again.
 
-use super::{NamedAxes, NamedAxis, broadcast_vectorized, vectorize};
+use std::cell::Cell;
+
+use super::{NamedAxes, NamedAxis, broadcast_vectorized, fresh_name, vectorize, whole_shape};
 use crate::builder::{BuildShape, Ops};
 use crate::error::{ErrorKind, Result};
 use crate::shape::{AxisRef, Name, Shape};
 use crate::tensor::Tensor;
+
+thread_local! {
+    static LEVEL: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A call of a mapped function, which may be inside of others, until it is dropped. Each level has an axis name of its own.
+#[derive(Debug)]
+#[must_use = "the level ends when this is dropped"]
+pub struct Level(u32);
+
+impl Level {
+    /// Begins a level inside of those that this thread has begun.
+    pub fn enter() -> Level {
+        let level = LEVEL.get() + 1;
+        LEVEL.set(level);
+        Level(level)
+    }
+
+    /// A name for the mapped axis, which no axis of the tensors has.
+    pub fn axis_name(&self, op: &str, tensors: &[Tensor]) -> Name {
+        fresh_name(&format!("{op} {}", self.0), tensors)
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        LEVEL.set(self.0 - 1);
+    }
+}
 
 /// The tensor with one of its axes as the vectorized axis `name`.
 ///
@@ -64,8 +95,7 @@ pub fn from_elements(ops: &mut Ops, x: &Tensor, name: &Name, result: &Tensor) ->
     let before: NamedAxes = axes[..own].iter().cloned().chain(others).collect();
     let order: NamedAxes = before.iter().chain(&axes[own..]).cloned().collect();
     let spread = broadcast_vectorized(ops, "map", result, &order)?;
-    let lead = before.iter().map(|&(_, size)| (size, None));
-    let shape = Shape::from_axes(lead.chain(x.ty().shape.entries()));
+    let shape = whole_shape(&before, &x.ty().shape);
     Ok(ops.reshape_to(spread.flat(), shape)?.with_vectorized(&before))
 }
 

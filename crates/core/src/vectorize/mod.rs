@@ -24,9 +24,9 @@ use smallvec::SmallVec;
 pub(crate) use align::{broadcast_lanes, join, join_into};
 pub use axes::{
     AxisRequest, broadcast_vectorized, broadcast_vectors, check_names, devectorize, eye, fresh_name,
-    reshape_vectors, revectorize, type_text, union, vectorize,
+    named_shape, reshape_vectors, revectorize, type_text, union, vectorize, whole_shape,
 };
-pub use mapped::{elements, enter, from_elements, leave};
+pub use mapped::{Level, elements, enter, from_elements, leave};
 
 use crate::builder::{BuildControl, BuildShape, Builder, Ops};
 use crate::error::{ErrorKind, Result};

@@ -7,13 +7,13 @@ use std::cell::RefCell;
 
 use smallvec::SmallVec;
 
-use super::{NamedAxes, NamedAxis};
+use super::{NamedAxes, NamedAxis, whole_shape};
 use crate::builder::{BuildCreate, BuildElementwise, BuildShape, Builder, Ops};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{Op, Starts};
 use crate::scalar::Number;
-use crate::shape::{Shape, Sizes};
+use crate::shape::Sizes;
 use crate::tensor::{Data, Tensor};
 use crate::trace;
 
@@ -118,8 +118,7 @@ impl Scope {
         operands.extend(starts);
         let slice = ops.emit_one(Op::Slice { starts: Starts::Dynamic, lengths, strides }, &operands)?;
         let rest: NamedAxes = lanes.into_iter().filter(|lane| self.index_of(lane).is_none()).collect();
-        let lead = rest.iter().map(|&(_, size)| (size, None));
-        let shape = Shape::from_axes(lead.chain(tensor.ty().shape.entries()));
+        let shape = whole_shape(&rest, &tensor.ty().shape);
         Ok(ops.reshape_to(slice, shape)?.with_vectorized(&rest))
     }
 }

@@ -11,7 +11,7 @@ use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, FixedSizeLi
 use arrow_buffer::{Buffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 use defn_core::backend::HostMemory;
-use defn_core::{DType, Error, ErrorKind, Location, Result, Shape, TensorType};
+use defn_core::{DType, Error, ErrorKind, Location, Result, Shape, TensorType, memory};
 
 use super::sizes;
 use crate::tensor::of_bytes;
@@ -263,7 +263,7 @@ fn of_values<P: ArrowPrimitiveType<Native: Element>>(
 
 fn of_truths(array: &BooleanArray, shape: Shape) -> Result<Tensor> {
     refuse_nulls(array)?;
-    let mut elements = host::with_capacity(OP, array.len())?;
+    let mut elements = memory::with_capacity(OP, array.len())?;
     elements.extend(array.values());
     host::from_vec(OP, elements, shape)
 }

@@ -1,6 +1,6 @@
 //! Matrices of the crate `faer`. They are stored by columns, with space between them, so the elements are copied.
 
-use defn_core::{Error, Location, Result, Shape};
+use defn_core::{Error, Location, Result, Shape, memory};
 use faer::{Col, ColRef, Mat, MatRef};
 
 use super::{sizes, transposed};
@@ -114,7 +114,7 @@ impl<T: Element> TryFrom<&Tensor> for Col<T> {
 
 fn of_matrix<T: Element>(matrix: MatRef<'_, T>) -> Result<Tensor> {
     let (rows, columns) = matrix.shape();
-    let mut elements = host::with_capacity(OP, rows.saturating_mul(columns))?;
+    let mut elements = memory::with_capacity(OP, rows.saturating_mul(columns))?;
     for column in matrix.col_iter() {
         elements.extend(column.iter().copied());
     }
@@ -122,7 +122,7 @@ fn of_matrix<T: Element>(matrix: MatRef<'_, T>) -> Result<Tensor> {
 }
 
 fn of_column<T: Element>(column: ColRef<'_, T>) -> Result<Tensor> {
-    let mut elements = host::with_capacity(OP, column.nrows())?;
+    let mut elements = memory::with_capacity(OP, column.nrows())?;
     elements.extend(column.iter().copied());
     host::from_vec(OP, elements, Shape::new(&[column.nrows()]))
 }

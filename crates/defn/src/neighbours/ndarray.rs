@@ -1,6 +1,6 @@
 //! Arrays of the crate `ndarray`. A tensor has their shape, without names.
 
-use defn_core::{Error, ErrorKind, Location, Result, Shape, TensorType};
+use defn_core::{Error, ErrorKind, Location, Result, Shape, TensorType, memory};
 use ndarray::{Array, ArrayBase, ArrayViewD, Data, Dimension, IxDyn};
 
 use crate::{Element, HostSlice, Tensor, host};
@@ -105,7 +105,7 @@ impl<T: Element, D: Dimension> TryFrom<&Tensor> for Array<T, D> {
 fn moved<T: Element, S: Data<Elem = T>, D: Dimension>(array: ArrayBase<S, D>) -> Result<Tensor> {
     let shape = Shape::new(array.shape());
     if !array.is_standard_layout() {
-        let mut elements = host::with_capacity(OP, array.len())?;
+        let mut elements = memory::with_capacity(OP, array.len())?;
         elements.extend(array.iter().copied());
         return host::from_vec(OP, elements, shape);
     }

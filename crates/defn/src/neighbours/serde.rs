@@ -7,11 +7,10 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-use defn_core as core;
 use defn_core::backend::HostMemory;
 use defn_core::builder::default_scalar;
-use defn_core::format::{Array, packed};
-use defn_core::{DType, Error, ErrorKind, Kind, Name, Number, Scalar, Shape, TensorType};
+use defn_core::format::{Array, packed, part_of, swap_bytes};
+use defn_core::{DType, Error, ErrorKind, Kind, Name, Number, Scalar, Shape, TensorType, memory, vectorize};
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, SeqAccess, Visitor};
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -115,7 +114,7 @@ impl Serialize for Elements {
             return serializer.serialize_bytes(&little_endian(dtype, packed));
         }
         let mut elements = serializer.serialize_seq(Some(self.0.ty.size()))?;
-        let part = dtype.to_part();
+        let part = part_of(dtype);
         for element in bytes.chunks_exact(dtype.storage_bytes()) {
             match element.split_at_checked(part.storage_bytes()) {
                 Some((re, im)) if dtype.is_complex() => {
@@ -125,17 +124,6 @@ impl Serialize for Elements {
             }
         }
         elements.end()
-    }
-}
-
-/// The type of the numbers that are written for an element.
-trait ToPart {
-    fn to_part(self) -> DType;
-}
-
-impl ToPart for DType {
-    fn to_part(self) -> DType {
-        if self.is_complex() { self.to_real() } else { self }
     }
 }
 
@@ -199,12 +187,11 @@ fn nan_bytes(dtype: DType, digits: &str) -> Option<Vec<u8>> {
 
 /// The bytes of elements in the other byte order on hosts whose order is big endian.
 fn little_endian(dtype: DType, bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
-    let width = dtype.to_part().storage_bytes();
-    if cfg!(target_endian = "little") || width == 1 {
+    if cfg!(target_endian = "little") {
         return bytes;
     }
     let mut bytes = bytes.into_owned();
-    bytes.chunks_exact_mut(width).for_each(<[u8]>::reverse);
+    swap_bytes(dtype, &mut bytes);
     bytes.into()
 }
 
@@ -366,14 +353,13 @@ fn made(read: Read) -> Result<Tensor, Error> {
             return Err(ErrorKind::VectorizedName { op: OP, name: name.clone() }.into());
         }
     }
-    let lead = vectorized.iter().map(|&(_, size)| (size, None));
-    let ty = TensorType::new(dtype, Shape::from_axes(lead.chain(shape.entries())))?;
+    let ty = TensorType::new(dtype, vectorize::whole_shape(&vectorized, &shape))?;
     let bytes = match elements {
         ReadElements::Bytes(bytes) => unpacked(&ty, bytes)?,
         ReadElements::Numbers(numbers) => converted(&ty, &numbers)?,
     };
-    let buffer = default_backend()?.from_host(&ty, HostMemory::from(bytes))?;
-    Ok(core::Tensor::concrete(ty, buffer).with_vectorized(&vectorized).into())
+    let array = Array { ty, vectorized: vectorized.as_slice().into(), memory: HostMemory::from(bytes) };
+    Ok(Tensor(array.on(&default_backend()?)?))
 }
 
 /// The bytes of elements in memory, from those of a binary format.
@@ -409,8 +395,8 @@ fn converted(ty: &TensorType, numbers: &Numbers) -> Result<Vec<u8>, Error> {
         let problem = format!("{pairs} of {elements} elements have two parts");
         return Err(malformed(problem, format!("{ty} must have {required} such elements")));
     }
-    let dtype = ty.dtype.to_part();
-    let mut bytes = Vec::with_capacity(ty.byte_size());
+    let dtype = part_of(ty.dtype);
+    let mut bytes = memory::with_capacity(OP, ty.byte_size())?;
     for part in parts {
         let kept = match (part, dtype.kind()) {
             (ReadPart::Bool(value), Kind::Bool) => Some(vec![u8::from(*value)]),

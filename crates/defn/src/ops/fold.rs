@@ -4,7 +4,7 @@ use defn_core as core;
 use defn_core::builder::{self, Arg, FoldFunction, Ops, WindowOptions};
 use defn_core::{Axes, Location, Result};
 
-use super::eager;
+use super::{eager, pair};
 use crate::expr::Operand;
 use crate::{Expr, Tensor};
 
@@ -47,8 +47,7 @@ impl Expr {
         fun: impl FnOnce(Expr, Expr) -> Expr,
     ) -> Expr {
         let location = Location::caller();
-        let operands: Result<_> = (|| Ok((self.0.clone()?, acc.into().0?)))();
-        match operands {
+        match pair(self, acc.into()) {
             Ok((x, acc)) => Expr::make(location, |ops| {
                 builder::reduce(ops, Arg::Value(x), acc, &axes.into(), keep_axes, None, folding(fun))
             }),
@@ -88,8 +87,7 @@ impl Expr {
         fun: impl FnOnce(Expr, Expr) -> Expr,
     ) -> Expr {
         let location = Location::caller();
-        let operands: Result<_> = (|| Ok((self.0.clone()?, acc.into().0?)))();
-        match operands {
+        match pair(self, acc.into()) {
             Ok((x, acc)) => Expr::make(location, |ops| {
                 builder::window_reduce(ops, Arg::Value(x), acc, window, options, folding(fun))
             }),

@@ -20,8 +20,8 @@ pub(crate) fn eager<R>(location: Location, run: impl FnOnce(&mut Ops) -> Result<
 }
 
 /// Both operands of an expression's method, or the error that one of them is.
-fn pair<R>(a: &Expr, b: Operand, make: impl FnOnce(core::Tensor, Arg<core::Tensor>) -> R) -> Result<R> {
-    Ok(make(a.0.clone()?, b.0?))
+fn pair(a: &Expr, b: Operand) -> Result<(core::Tensor, Arg<core::Tensor>)> {
+    Ok((a.0.clone()?, b.0?))
 }
 
 /// `fn name(options) |builder, x| call`, for both kinds of value, with its errors and an example.
@@ -53,21 +53,31 @@ macro_rules! methods {
     };
 }
 
-/// `fn name(operands; options) |builder, x| call`, for both kinds of value, with its errors and an example.
+/// `fn name(operands; [list]; options) |builder, x| call`, for both kinds of value, with its errors and an example. The
+/// list, of any number of operands, may be left out.
 macro_rules! with_operands {
-    ($($(#[$doc:meta])* fn $name:ident($($operand:ident),*; $($arg:ident: $ty:ty),*) |$b:ident, $x:ident| $body:expr;
-        errors $errors:expr; example $example:tt)*) => {
+    ($($(#[$doc:meta])* fn $name:ident($($operand:ident),*; $([$list:ident];)? $($arg:ident: $ty:ty),*)
+        |$b:ident, $x:ident| $body:expr; errors $errors:expr; example $example:tt)*) => {
         impl Expr {$(
             $(#[$doc])*
             #[doc = ""]
             #[doc = expr_example! $example]
             #[doc = expr_errors!($errors)]
             #[track_caller]
-            pub fn $name(&self, $($operand: impl Into<Operand>,)* $($arg: $ty),*) -> Expr {
+            pub fn $name(
+                &self,
+                $($operand: impl Into<Operand>,)*
+                $($list: &[impl Into<Operand> + Clone],)?
+                $($arg: $ty),*
+            ) -> Expr {
                 let location = Location::caller();
-                let operands: Result<_> = (|| Ok((self.0.clone()?, $($operand.into().0?,)*)))();
+                let operands: Result<_> = (|| {
+                    let own = self.0.clone()?;
+                    $(let $list = $list.iter().map(|item| item.clone().into().0).collect::<Result<Vec<_>>>()?;)?
+                    Ok((own, $($list,)? $($operand.into().0?,)*))
+                })();
                 match operands {
-                    Ok(($x, $($operand,)*)) => Expr::make(location, |$b| $body),
+                    Ok(($x, $($list,)? $($operand,)*)) => Expr::make(location, |$b| $body),
                     Err(error) => Expr(Err(error)),
                 }
             }
@@ -79,8 +89,14 @@ macro_rules! with_operands {
             #[doc = tensor_example! $example]
             #[doc = tensor_errors!($errors)]
             #[track_caller]
-            pub fn $name(&self, $($operand: impl Into<Arg<core::Tensor>>,)* $($arg: $ty),*) -> Result<Tensor> {
+            pub fn $name(
+                &self,
+                $($operand: impl Into<Arg<core::Tensor>>,)*
+                $($list: &[impl Into<Arg<core::Tensor>> + Clone],)?
+                $($arg: $ty),*
+            ) -> Result<Tensor> {
                 let $x = self.0.clone();
+                $(let $list: Vec<Arg<core::Tensor>> = $list.iter().map(|item| item.clone().into()).collect();)?
                 eager(Location::caller(), |$b| $body).map(Tensor)
             }
         )*}
@@ -98,7 +114,7 @@ macro_rules! binary {
             #[track_caller]
             pub fn $name(&self, other: impl Into<Operand>) -> Expr {
                 let location = Location::caller();
-                match pair(self, other.into(), |a, b| (a, b)) {
+                match pair(self, other.into()) {
                     Ok((a, b)) => Expr::make(location, |ops| ops.$name(a, b)),
                     Err(error) => Expr(Err(error)),
                 }

@@ -5,7 +5,6 @@ use defn_core::op::Direction;
 use defn_core::{AxisRef, Location, Result};
 
 use super::eager;
-use crate::expr::record;
 use crate::{Expr, Tensor};
 
 methods! {
@@ -54,11 +53,7 @@ impl Expr {
     /// The error comes out of [`Jit::call`](crate::Jit::call).
     #[track_caller]
     pub fn top_k(&self, k: i64) -> (Expr, Expr) {
-        let location = Location::caller();
-        match self.0.clone().and_then(|x| record(location, |ops| ops.top_k(x, k))) {
-            Ok((values, positions)) => (Expr(Ok(values)), Expr(Ok(positions))),
-            Err(error) => (Expr(Err(error.clone())), Expr(Err(error))),
-        }
+        Expr::both(self.record(Location::caller(), |ops, x| ops.top_k(x, k)))
     }
 }
 

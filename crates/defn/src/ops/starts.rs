@@ -5,7 +5,7 @@ use defn_core::builder::{Arg, BuildShape, Cut, Start};
 use defn_core::{AxisRef, ErrorKind, Location, Number, Result};
 
 use super::eager;
-use crate::expr::{Operand, record};
+use crate::expr::Operand;
 use crate::{Expr, Tensor};
 
 /// A start from what a method was given.
@@ -23,68 +23,20 @@ fn start_of(op: &'static str, given: impl Into<Arg<core::Tensor>>) -> Result<Sta
     }
 }
 
-/// `fn name(operands; starts, options) |builder, x, starts| call`, for both kinds of value, with its errors and an example.
-macro_rules! with_starts {
-    ($($(#[$doc:meta])* fn $name:ident($($operand:ident),*; $starts:ident $(, $arg:ident: $ty:ty)*)
-        |$b:ident, $x:ident| $body:expr; errors $errors:expr; example $example:tt)*) => {
-        impl Expr {$(
-            $(#[$doc])*
-            #[doc = ""]
-            #[doc = expr_example! $example]
-            #[doc = expr_errors!($errors)]
-            #[track_caller]
-            pub fn $name(
-                &self,
-                $($operand: impl Into<Operand>,)*
-                $starts: &[impl Into<Operand> + Clone],
-                $($arg: $ty),*
-            ) -> Expr {
-                let location = Location::caller();
-                let starts = $starts.iter().map(|start| start.clone().into().0).collect::<Result<Vec<_>>>();
-                let operands: Result<_> = (|| Ok((self.0.clone()?, starts?, $($operand.into().0?,)*)))();
-                match operands {
-                    Ok(($x, starts, $($operand,)*)) => Expr::make(location, |$b| {
-                        let starts = starts.into_iter().map(|start| start_of(stringify!($name), start));
-                        let $starts = starts.collect::<Result<Vec<_>>>()?;
-                        $body
-                    }),
-                    Err(error) => Expr(Err(error)),
-                }
-            }
-        )*}
-
-        impl Tensor {$(
-            $(#[$doc])*
-            #[doc = ""]
-            #[doc = tensor_example! $example]
-            #[doc = tensor_errors!($errors)]
-            #[track_caller]
-            pub fn $name(
-                &self,
-                $($operand: impl Into<Arg<core::Tensor>>,)*
-                $starts: &[impl Into<Arg<core::Tensor>> + Clone],
-                $($arg: $ty),*
-            ) -> Result<Tensor> {
-                let $x = &self.0;
-                eager(Location::caller(), |$b| {
-                    let starts = $starts.iter().map(|start| start_of(stringify!($name), start.clone()));
-                    let $starts = starts.collect::<Result<Vec<_>>>()?;
-                    $body
-                })
-                .map(Tensor)
-            }
-        )*}
-    };
+/// Starts from the list that a method was given.
+fn starts_of(op: &'static str, given: Vec<Arg<core::Tensor>>) -> Result<Vec<Start<core::Tensor>>> {
+    given.into_iter().map(|start| start_of(op, start)).collect()
 }
 
-with_starts! {
+with_operands! {
     /// A window of the tensor: where it starts and its length, for each axis. A start is a number or a scalar of the same
     /// kind as the tensor; a start out of range is moved so that the window fits, and a negative one becomes 0.
     ///
     /// - Shape: the lengths; axis names are kept.
     /// - Dtypes: any; unchanged. Starts are integers.
     /// - Gradient: zeros with `g` in the window; zero to the starts.
-    fn slice(; starts, lengths: &[i64]) |ops, x| ops.slice(x, &starts, lengths, None);
+    fn slice(; [starts]; lengths: &[i64])
+        |ops, x| ops.slice(x, &starts_of("slice", starts)?, lengths, None);
     errors "Other than one entry per axis (`Axis`), a length that exceeds its axis (`Shape`), and a start that is no \
         integer (`Option`, `DType`).";
     example { (x = s32[2][3] "0, 1, 2, 3, 4, 5") x.slice("&[0, 1], &[2, 2]") == s32[2][2] "1, 2, 4, 5" }
@@ -95,13 +47,12 @@ with_starts! {
     /// - Shape: unchanged; axis names merge.
     /// - Dtypes: any; promoted. Starts are integers.
     /// - Gradient: `g` with zeros in the window, and the window of `g`; zero to the starts.
-    fn put_slice(update; starts) |ops, x| ops.put_slice(x, &starts, update);
+    fn put_slice(update; [starts];)
+        |ops, x| ops.put_slice(x, &starts_of("put_slice", starts)?, update);
     errors "Other than one start per axis (`Axis`), another rank, and an update larger than the tensor (`Shape`); a start \
         that is no integer (`Option`, `DType`).";
     example { (x = s32[3] "1, 2, 3", u = s32[2] "8, 9") x.put_slice("&u, &[-2]") == s32[3] "1, 8, 9" }
-}
 
-with_operands! {
     /// A window along one axis; the other axes are taken whole. The start is a number or a scalar of the same kind as the
     /// tensor; a negative one counts from the end.
     ///
@@ -136,11 +87,7 @@ impl Expr {
     /// The error comes out of [`Jit::call`](crate::Jit::call).
     #[track_caller]
     pub fn split(&self, at: i64, axis: impl Into<AxisRef>) -> (Expr, Expr) {
-        let location = Location::caller();
-        match self.0.clone().and_then(|x| record(location, |ops| ops.split(x, Cut::At(at), axis))) {
-            Ok((before, after)) => (Expr(Ok(before)), Expr(Ok(after))),
-            Err(error) => (Expr(Err(error.clone())), Expr(Err(error))),
-        }
+        Expr::both(self.record(Location::caller(), |ops, x| ops.split(x, Cut::At(at), axis)))
     }
 }
 

@@ -187,6 +187,12 @@ impl<'py> Flat<'py> {
         self.leaves.push(value.clone());
     }
 
+    /// A part that only its own object equals.
+    fn identity(&mut self, value: &Bound<'py, PyAny>) {
+        self.tree.node(Tag::Static, 0);
+        self.tree.push_object(AuxObject::Identity(value.clone().unbind()));
+    }
+
     fn constant(&mut self, value: &Bound<'py, PyAny>) {
         self.tree.node(Tag::Static, 0);
         self.tree.push_object(AuxObject::Value(value.clone().unbind()));
@@ -214,10 +220,7 @@ impl<'py> Flat<'py> {
         }
         if value.is_exact_instance_of::<PyTensor>() {
             match mode {
-                Mode::Static => {
-                    self.tree.node(Tag::Static, 0);
-                    self.tree.push_object(AuxObject::Identity(value.clone().unbind()));
-                }
+                Mode::Static => self.identity(value),
                 Mode::Inputs | Mode::Receiver | Mode::Options | Mode::Environment | Mode::State => {
                     self.leaf(value)
                 }
@@ -290,10 +293,7 @@ impl<'py> Flat<'py> {
             },
             Class::Array => match mode {
                 Mode::Inputs | Mode::Receiver | Mode::Options | Mode::State => self.leaf(value),
-                Mode::Environment => {
-                    self.tree.node(Tag::Static, 0);
-                    self.tree.push_object(AuxObject::Identity(value.clone().unbind()));
-                }
+                Mode::Environment => self.identity(value),
                 Mode::Static => self.constant(value),
             },
             Class::Function => {
@@ -351,18 +351,12 @@ impl<'py> Flat<'py> {
                     Some(array) => self.leaf(&array),
                     None => return Err(not_a_container(op, value)?),
                 },
-                Mode::Environment => {
-                    self.tree.node(Tag::Static, 0);
-                    self.tree.push_object(AuxObject::Identity(value.clone().unbind()));
-                }
+                Mode::Environment => self.identity(value),
                 Mode::Static => self.constant(value),
             },
             Class::Unknown => match mode {
                 Mode::Options | Mode::Static => self.constant(value),
-                Mode::Environment | Mode::Receiver => {
-                    self.tree.node(Tag::Static, 0);
-                    self.tree.push_object(AuxObject::Identity(value.clone().unbind()));
-                }
+                Mode::Environment | Mode::Receiver => self.identity(value),
                 Mode::Inputs | Mode::State => return Err(not_a_container(op, value)?),
             },
         }

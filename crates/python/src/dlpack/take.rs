@@ -4,6 +4,7 @@ use std::ffi::CStr;
 use std::sync::Arc;
 
 use defn_core::backend::HostMemory;
+use defn_core::memory::with_capacity;
 use defn_core::scalar::wrap;
 use defn_core::{DType, Shape, TensorType};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
@@ -17,7 +18,6 @@ use super::{
     USED_VERSIONED, VERSION, dtype_of,
 };
 use crate::error::Fallible;
-use crate::memory;
 use crate::misuse::Misuse;
 
 /// The deleter of our own exported tensors. It identifies them.
@@ -279,7 +279,7 @@ impl View {
     /// The elements in row-major order.
     fn copy(&self) -> Fallible<Vec<u8>> {
         let width = self.ty.dtype.storage_bytes();
-        let mut out = memory::reserve("tensor", self.ty.byte_size())?;
+        let mut out = with_capacity("tensor", self.ty.byte_size())?;
         if self.ty.size() == 0 {
             return Ok(out);
         }

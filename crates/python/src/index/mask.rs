@@ -65,7 +65,7 @@ impl Mask {
         let truths = memory.bytes();
         let count = truths.iter().filter(|&&truth| truth != 0).count();
         let ty = TensorType::new(DType::S64, Shape::new(&[count]))?;
-        let mut bytes = defn_core::tensor::host_memory("index", ty.byte_size())?;
+        let mut bytes = defn_core::memory::with_capacity("index", ty.byte_size())?;
         for (position, _) in truths.iter().enumerate().filter(|&(_, &truth)| truth != 0) {
             bytes.extend_from_slice(&(position as i64).to_ne_bytes());
         }

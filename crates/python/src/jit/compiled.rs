@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use defn_core::trace::{self, Trace};
-use defn_core::{ErrorKind, Shape, Tensor, TensorType};
+use defn_core::{ErrorKind, Tensor, TensorType, vectorize};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -28,7 +28,7 @@ use crate::containers::{self, Flat, Leaves, Mode, Tree};
 use crate::convert;
 use crate::error::{Fallible, Fault, guard};
 use crate::fields::Fields;
-use crate::hooks::{self, Collecting, WeakTable};
+use crate::hooks::{self, WeakTable};
 use crate::location;
 use crate::misuse::Misuse;
 use crate::options;
@@ -365,9 +365,7 @@ fn compile(
 
 /// A type for messages. The vectorized axes come first, with their names.
 pub(crate) fn named_type(tensor: &Tensor) -> TensorType {
-    let lead = tensor.vectorized_axes().iter().map(|(name, size)| (*size, Some(name.clone())));
-    let shape = Shape::from_axes(lead.chain(tensor.ty().shape.entries()));
-    TensorType { dtype: tensor.ty().dtype, shape }
+    TensorType { dtype: tensor.ty().dtype, shape: vectorize::named_shape(tensor) }
 }
 
 /// Tensors among the baked-in keyword arguments are constants of the program.
@@ -408,7 +406,7 @@ fn debug_expr<'py>(
         };
         let models: Vec<Tensor> =
             flat.leaves.iter().map(|leaf| leaf::model("debug_expr", leaf)).collect::<Fallible<_>>()?;
-        let table = Collecting::begin();
+        let table = hooks::collect();
         let (tracing, parameters) = Trace::begin_like(&models);
         let tracing = tracing.at(location::of_function(fun));
         let wrapped = wrap(py, parameters.into_iter())?;

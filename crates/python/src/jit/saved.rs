@@ -5,9 +5,8 @@ use std::sync::Arc;
 use defn_core::backend::{Backend, Executable, HostMemory};
 use defn_core::device::DeviceError;
 use defn_core::format::{Array, native, native::Value};
-use defn_core::vectorize::NamedAxes;
 use defn_core::weak::Weak;
-use defn_core::{DType, ErrorKind, Name, Shape, Tensor, TensorType};
+use defn_core::{DType, ErrorKind, Name, Shape, Tensor, TensorType, vectorize};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 
@@ -68,7 +67,7 @@ impl Compiled {
             return model_value(model);
         }
         let further = self.program.further().iter().enumerate();
-        let own = further.filter(|(_, leaf)| **leaf == position).map(|(index, _)| number(index));
+        let own = further.filter(|(_, leaf)| **leaf == position).map(|(index, _)| Value::of_number(index));
         Value::Tuple(vec![Value::Text(model.ty().dtype.name().to_owned()), Value::List(own.collect())])
     }
 
@@ -80,28 +79,27 @@ impl Compiled {
         note: Vec<u8>,
     ) -> Fallible<Compiled> {
         let note = native::parse(READ, &HostMemory::from(note))?;
-        let parts = tuple(note).ok_or_else(foreign)?;
+        let parts = note.into_tuple().ok_or_else(foreign)?;
         let [name, arguments, models, results, outputs, captures] = parts;
         let blank = |_: Array| blank();
         let arguments = containers::from_value(py, arguments, &blank)?;
         let call = flatten_arguments(arguments.cast::<PyTuple>().map_err(|_| foreign())?)?;
         let results = containers::from_value(py, results, &blank)?;
         let results = containers::flatten(READ, Mode::State, &results)?;
-        let models = list(models).and_then(to_models);
-        let outputs = list(outputs).and_then(|outputs| outputs.into_iter().map(to_output).collect());
-        let captures = list(captures).and_then(|captures| captures.into_iter().map(to_array).collect());
+        let models = models.into_list().and_then(to_models);
+        let outputs = outputs.into_list();
+        let outputs = outputs.and_then(|outputs| outputs.into_iter().map(to_output).collect());
+        let captures = captures.into_list();
+        let captures = captures.and_then(|captures| captures.into_iter().map(Value::into_array).collect());
         let (Some(name), Some(models), Some(outputs), Some(captures)) =
-            (text(name), models, outputs, captures)
+            (name.into_text(), models, outputs, captures)
         else {
             return Err(foreign());
         };
         let ((models, further), outputs, captures): ((Vec<Tensor>, Vec<usize>), Vec<Output>, Vec<Array>) =
             (models, outputs, captures);
-        let mut bound = Vec::with_capacity(captures.len());
-        for Array { ty, vectorized, memory } in captures {
-            let buffer = backend.from_host(&ty, memory)?;
-            bound.push(Tensor::concrete(ty, buffer).with_vectorized(&vectorized));
-        }
+        let bound =
+            captures.into_iter().map(|array| array.on(backend)).collect::<defn_core::Result<Vec<_>>>()?;
         let program = executable.program();
         let behind = further.iter().map(|&leaf| &models[leaf]);
         let inputs = models.iter().chain(behind).chain(&bound);
@@ -141,32 +139,24 @@ fn blanks(py: Python<'_>, count: usize) -> Fallible<Leaves<'_>> {
     (0..count).map(|_| Ok(Bound::new(py, blank()?)?.into_any())).collect()
 }
 
-fn number(value: usize) -> Value {
-    Value::Integer(format!("{value:x}"))
-}
-
-fn lanes_value(lanes: &[(Name, usize)]) -> Value {
-    let lane =
-        |(name, size): &(Name, usize)| Value::Tuple(vec![Value::Text(name.to_string()), number(*size)]);
-    Value::List(lanes.iter().map(lane).collect())
-}
-
 /// The type of an argument that is a tensor, with its vectorized axes.
 fn model_value(model: &Tensor) -> Value {
     let ty = model.ty();
     let name = |name: Option<&Name>| name.map_or(Value::None, |name| Value::Text(name.to_string()));
     Value::Tuple(vec![
         Value::Text(ty.dtype.name().to_owned()),
-        Value::List(ty.shape.sizes().iter().map(|&size| number(size)).collect()),
+        Value::List(ty.shape.sizes().iter().map(|&size| Value::of_number(size)).collect()),
         Value::List(ty.shape.names().map(name).collect()),
-        lanes_value(model.vectorized_axes()),
+        Value::of_axes(model.vectorized_axes()),
     ])
 }
 
 fn output_value(output: &Output) -> Value {
     match output {
-        Output::Argument(position) => Value::Tuple(vec![number(*position)]),
-        Output::Result(position, lanes) => Value::Tuple(vec![number(*position), lanes_value(lanes)]),
+        Output::Argument(position) => Value::Tuple(vec![Value::of_number(*position)]),
+        Output::Result(position, lanes) => {
+            Value::Tuple(vec![Value::of_number(*position), Value::of_axes(lanes)])
+        }
     }
 }
 
@@ -183,34 +173,6 @@ fn are_outputs(outputs: &[Output], arguments: usize, results: usize) -> bool {
     all && next == results
 }
 
-fn tuple<const N: usize>(value: Value) -> Option<[Value; N]> {
-    if let Value::Tuple(parts) = value { parts.try_into().ok() } else { None }
-}
-
-fn list(value: Value) -> Option<Vec<Value>> {
-    if let Value::List(items) = value { Some(items) } else { None }
-}
-
-fn text(value: Value) -> Option<String> {
-    if let Value::Text(text) = value { Some(text) } else { None }
-}
-
-fn to_array(value: Value) -> Option<Array> {
-    if let Value::Tensor(array) = value { Some(*array) } else { None }
-}
-
-fn to_number(value: Value) -> Option<usize> {
-    if let Value::Integer(digits) = value { usize::from_str_radix(&digits, 16).ok() } else { None }
-}
-
-fn to_lanes(value: Value) -> Option<NamedAxes> {
-    let lane = |value: Value| {
-        let [name, size] = tuple(value)?;
-        Some((Name::from(text(name)?), to_number(size)?))
-    };
-    list(value)?.into_iter().map(lane).collect()
-}
-
 /// Whether an input of a type accepts an argument.
 fn takes(argument: &Tensor, input: &TensorType) -> bool {
     if argument.is_weak() { input.shape.rank() == 0 } else { input.is_compatible(argument.whole()) }
@@ -225,11 +187,11 @@ fn to_models(values: Vec<Value>) -> Option<(Vec<Tensor>, Vec<usize>)> {
             models.push(to_model(Value::Tuple(parts))?);
             continue;
         }
-        let [dtype, own] = tuple(Value::Tuple(parts))?;
-        let ty = TensorType::scalar(text(dtype)?.parse().ok()?);
+        let [dtype, own] = Value::Tuple(parts).into_tuple()?;
+        let ty = TensorType::scalar(dtype.into_text()?.parse().ok()?);
         models.push(Tensor::template(ty).with_weak(Weak::argument()));
-        for index in list(own)? {
-            inputs.push((to_number(index)?, position));
+        for index in own.into_list()? {
+            inputs.push((index.into_number()?, position));
         }
     }
     inputs.sort_unstable();
@@ -238,27 +200,30 @@ fn to_models(values: Vec<Value>) -> Option<(Vec<Tensor>, Vec<usize>)> {
 }
 
 fn to_model(value: Value) -> Option<Tensor> {
-    let [dtype, sizes, names, lanes] = tuple(value)?;
-    let sizes = list(sizes)?.into_iter().map(to_number).collect::<Option<Vec<_>>>()?;
+    let [dtype, sizes, names, lanes] = value.into_tuple()?;
+    let sizes = sizes.into_list()?.into_iter().map(Value::into_number).collect::<Option<Vec<_>>>()?;
     let name = |value: Value| {
-        if let Value::None = value { Some(None) } else { text(value).map(|name| Some(Name::from(name))) }
+        if let Value::None = value {
+            Some(None)
+        } else {
+            value.into_text().map(|name| Some(Name::from(name)))
+        }
     };
-    let names = list(names)?.into_iter().map(name).collect::<Option<Vec<_>>>()?;
-    let lanes = to_lanes(lanes)?;
+    let names = names.into_list()?.into_iter().map(name).collect::<Option<Vec<_>>>()?;
+    let lanes = lanes.into_axes()?;
     let inner = Shape::new(&sizes).with_names(names).ok()?;
-    let lead = lanes.iter().map(|&(_, size)| (size, None));
-    let ty =
-        TensorType::new(text(dtype)?.parse().ok()?, Shape::from_axes(lead.chain(inner.entries()))).ok()?;
+    let shape = vectorize::whole_shape(&lanes, &inner);
+    let ty = TensorType::new(dtype.into_text()?.parse().ok()?, shape).ok()?;
     Some(Tensor::template(ty).with_vectorized(&lanes))
 }
 
 fn to_output(value: Value) -> Option<Output> {
     let Value::Tuple(parts) = value else { return None };
     let mut parts = parts.into_iter();
-    let position = to_number(parts.next()?)?;
+    let position = parts.next()?.into_number()?;
     Some(match parts.next() {
         None => Output::Argument(position),
-        Some(lanes) => Output::Result(position, to_lanes(lanes)?),
+        Some(lanes) => Output::Result(position, lanes.into_axes()?),
     })
 }
 

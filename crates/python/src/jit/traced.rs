@@ -18,7 +18,7 @@ use crate::compilers::{self, Choice};
 use crate::containers::{self, Flat, Leaves, Mode, Tree};
 use crate::convert;
 use crate::error::Fallible;
-use crate::hooks::{Collecting, Table};
+use crate::hooks::{self, Table};
 use crate::location;
 use crate::ops;
 use crate::recursion;
@@ -85,7 +85,7 @@ impl TracedFunction {
     ) -> Fallible<TracedFunction> {
         let _call = recursion::enter(source.op)?;
         let _current = compilers::enter(compiler.clone());
-        let table = Collecting::begin();
+        let table = hooks::collect();
         let (tracing, parameters) = Trace::begin_like(models);
         let tracing = tracing.at(location::of_function(source.fun.bind(py)));
         let wrapped = leaf::wrap(py, parameters.iter().cloned())?;

@@ -1,9 +1,7 @@
 //! Vectorized axes: creating, moving and aligning them.
 
-use std::cell::Cell;
-
 use defn_core::builder::{BuildElementwise, Size};
-use defn_core::vectorize::{self, AxisRequest, NamedAxes};
+use defn_core::vectorize::{self, AxisRequest, Level, NamedAxes};
 use defn_core::{Name, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -219,29 +217,6 @@ fn leaf_axes(value: &Bound<'_, PyAny>) -> Fallible<Vec<String>> {
     })
 }
 
-thread_local! {
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
-}
-
-/// A nested call of `map`. Each nesting level uses a vectorized axis with its own name.
-struct Nested {
-    depth: u32,
-}
-
-impl Nested {
-    fn enter() -> Nested {
-        let depth = DEPTH.get() + 1;
-        DEPTH.set(depth);
-        Nested { depth }
-    }
-}
-
-impl Drop for Nested {
-    fn drop(&mut self) {
-        DEPTH.set(self.depth - 1);
-    }
-}
-
 /// Applies a function of a scalar to each element of a tensor, by vectorizing the tensor along all its axes.
 #[pyfunction]
 #[pyo3(signature = (tensor, fun, dtype = None))]
@@ -253,8 +228,8 @@ fn map_elements(
     controlled(|| {
         let x = convert::tensor("map", tensor)?;
         let dtype = dtype.map(crate::dtype::parse).transpose()?;
-        let nested = Nested::enter();
-        let name = vectorize::fresh_name(&format!("map {}", nested.depth), std::slice::from_ref(&x));
+        let level = Level::enter();
+        let name = level.axis_name("map", std::slice::from_ref(&x));
         let element = ops::with(|ops| vectorize::elements(ops, &x, &name))?;
         let given = fun.call1((Bound::new(fun.py(), PyTensor::new(element))?,))?;
         let result = result_tensor("map", &given)?;

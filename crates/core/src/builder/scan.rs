@@ -1,0 +1,63 @@
+//! Loops that keep an output of each trip.
+
+use super::{Arg, BuildCreate, BuildElementwise, BuildShape, Builder, Ops, Start, while_};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::shape::{Shape, TensorType};
+use crate::tensor::Tensor;
+
+/// Repeats `body`, which takes the position and the state and returns the next state and the outputs, for so many positions,
+/// of the dtype of the counter. Returns the last state, and the outputs of all positions along new first axes; `outputs` are
+/// the types of those of one position.
+///
+/// # Errors
+/// Those of a loop ([`while_`]), and those of `body`.
+pub fn scan(
+    ops: &mut Ops,
+    counter: DType,
+    trips: usize,
+    state: Vec<Tensor>,
+    outputs: impl IntoIterator<Item = TensorType>,
+    mut body: impl FnMut(&mut Ops, &Tensor, &[Tensor]) -> Result<(Vec<Arg<Tensor>>, Vec<Arg<Tensor>>)>,
+) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
+    let states = state.len();
+    let mut all = vec![ops.constant(counter, 0)?];
+    all.extend(state);
+    for ty in outputs {
+        let shape = Shape::from_axes(std::iter::once((trips, None)).chain(ty.shape.entries()));
+        all.push(ops.full(shape, ty.dtype, 0)?);
+    }
+    if trips > 0 {
+        all = while_(
+            ops,
+            all,
+            Some(trips as u64),
+            |ops, all| Ok(Arg::Value(ops.less(&all[0], trips as i64)?)),
+            |ops, all| {
+                let (next, outputs) = body(ops, &all[0], &all[1..=states])?;
+                let mut results = vec![Arg::Value(ops.add(&all[0], 1)?)];
+                results.extend(next);
+                for (buffer, value) in all[1 + states..].iter().zip(outputs) {
+                    let ty = TensorType::scalar(buffer.ty().dtype);
+                    let value = ops.promote_weak("scan", value, &ty)?;
+                    let row = ops.new_axis(value, 0, None)?;
+                    let mut starts = vec![Start::Index(0); buffer.ty().shape.rank()];
+                    starts[0] = Start::Value(all[0].clone());
+                    results.push(Arg::Value(ops.put_slice(buffer, &starts, row)?));
+                }
+                Ok(results)
+            },
+        )?;
+    }
+    let outputs = all.split_off(1 + states);
+    Ok((all.split_off(1), outputs))
+}
+
+/// The part of a tensor at a position of its first axis, without that axis.
+///
+/// # Errors
+/// A tensor whose first axis is missing or empty.
+pub fn item(ops: &mut Ops, tensor: &Tensor, position: &Tensor) -> Result<Tensor> {
+    let slice = ops.slice_along_axis(tensor, Start::Value(position.clone()), 1, 0, 1)?;
+    ops.squeeze(slice, 0)
+}
