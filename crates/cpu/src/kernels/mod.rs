@@ -5,6 +5,11 @@
 //! first and moved later are copied once into the kernel's own memory. The code that uses a position brings it into
 //! range.
 
+#![allow(
+    clippy::needless_range_loop,
+    reason = "iterators are several times as much code to compile, for each type"
+)]
+
 pub(crate) mod create;
 pub(crate) mod elementwise;
 pub(crate) mod fourier;

@@ -58,8 +58,6 @@ impl Item for [u64; 2] {
 /// A key and its position.
 pub(super) trait Pair: Item {
     fn of(key: u64, position: usize) -> Self;
-    fn key(self) -> u64;
-    fn position(self) -> usize;
 }
 
 /// The key is the high half.
@@ -68,28 +66,12 @@ impl Pair for u64 {
     fn of(key: u64, position: usize) -> u64 {
         key << 32 | position as u64
     }
-    #[inline(always)]
-    fn key(self) -> u64 {
-        self >> 32
-    }
-    #[inline(always)]
-    fn position(self) -> usize {
-        (self & u64::from(u32::MAX)) as usize
-    }
 }
 
 impl Pair for [u64; 2] {
     #[inline(always)]
     fn of(key: u64, position: usize) -> [u64; 2] {
         [key, position as u64]
-    }
-    #[inline(always)]
-    fn key(self) -> u64 {
-        self[0]
-    }
-    #[inline(always)]
-    fn position(self) -> usize {
-        self[1] as usize
     }
 }
 
@@ -158,11 +140,9 @@ impl Plan {
         tmp: &mut [MaybeUninit<T>],
     ) {
         assert!(out.len() == self.len && tmp.len() == self.len, "buffers as long as the row");
-        if const { T::PASSES < size_of::<T>() } {
-            if self.shifts.len() > T::PASSES {
-                merge::sort(par, read, finish, out, tmp);
-                return;
-            }
+        if const { T::PASSES < size_of::<T>() } && self.shifts.len() > T::PASSES {
+            merge::sort(par, read, finish, out, tmp);
+            return;
         }
         // The buffers swap after each pass, and the last one writes to `out`.
         let (mut from, mut to) = if self.shifts.len().is_multiple_of(2) { (out, tmp) } else { (tmp, out) };

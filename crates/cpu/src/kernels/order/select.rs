@@ -1,13 +1,11 @@
 //! Partial sort: the first elements in order. Candidates are gathered until their buffer is full. Then the best are
 //! kept, and from there on elements that are not better than the last of these are skipped.
 
-use std::ops::Range;
-
 use defn_core::op::Direction;
 use defn_core::{DType, Shape, TensorType};
 
 use super::keys::{Bits, Code};
-use super::{Rows, is_narrow, radix::Pair};
+use super::{Rows, is_narrow, radix::Item};
 use crate::kernels::simd::vectorized;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -67,87 +65,56 @@ pub(crate) fn top_k(
         return;
     }
     with_bits!(ty.dtype, T => {
-        let keys = Keys { code: Code::<T>::new(ty.dtype, Direction::Desc), x: x.slice::<T>() };
-        if is_narrow(ty) {
-            select::<u64>(plan, &keys, k, candidates, par);
-        } else {
-            select::<[u64; 2]>(plan, &keys, k, candidates, par);
-        }
-    });
-    if is_narrow(ty) {
-        write::<u64>(plan, k, candidates, positions, par);
-    } else {
-        write::<[u64; 2]>(plan, k, candidates, positions, par);
-    }
-    // SAFETY: `write` wrote all of them.
-    let positions: &[u32] = unsafe { positions.slice::<u32>().assume_init_ref() };
-    let len = plan.rows.len;
-    with_bits!(ty.dtype, T => {
+        let code = Code::<T>::new(ty.dtype, Direction::Desc);
         let x: &[T] = x.slice();
-        let values = &*values;
-        par.for_chunks(plan.rows.count, (MIN_PIECE / k).max(1), |chunk| {
-            for row in chunk {
-                // SAFETY: each row's results belong to one chunk.
-                let values = unsafe { values.part::<T>(row * k, k) };
-                for (value, &at) in values.iter_mut().zip(&positions[row * k..]) {
-                    value.write(x[row * len + at as usize]);
-                }
-            }
-        });
-    });
-}
-
-/// The keys of elements.
-struct Keys<'a, T> {
-    code: Code<T>,
-    x: &'a [T],
-}
-
-/// Reads keys.
-trait ReadKeys: Sync {
-    /// The length of the whole blocks at the start of a range that have no key below `limit`.
-    fn passed_over(&self, range: Range<usize>, limit: u64) -> usize;
-
-    /// Writes the keys of a block that begins here.
-    fn block(&self, start: usize, keys: &mut [u64]);
-}
-
-impl<T: Bits> ReadKeys for Keys<'_, T> {
-    fn passed_over(&self, range: Range<usize>, limit: u64) -> usize {
-        passed_over(self.code, &self.x[range], T::truncate(limit))
-    }
-
-    fn block(&self, start: usize, keys: &mut [u64]) {
-        for (key, &bits) in keys.iter_mut().zip(&self.x[start..]) {
-            *key = self.code.key(bits).wide();
+        if is_narrow(ty) {
+            let pair = |key: T, index: usize| key.wide() << 32 | index as u64;
+            let key = |pair: u64| T::truncate(pair >> 32);
+            select::<u64, T>(plan, code, x, k, pair, key, candidates, par);
+            write::<u64, T>(plan, x, k, |pair| pair as u32, candidates, values, positions, par);
+        } else {
+            let pair = |key: T, index: usize| [key.wide(), index as u64];
+            let key = |pair: [u64; 2]| T::truncate(pair[0]);
+            select::<[u64; 2], T>(plan, code, x, k, pair, key, candidates, par);
+            write::<[u64; 2], T>(plan, x, k, |pair| pair[1] as u32, candidates, values, positions, par);
         }
-    }
+    });
 }
 
 /// Finds the best `k` candidates of each piece, or all if there are fewer, and writes them to the start of its buffer,
 /// sorted.
-fn select<P: Pair>(plan: Plan, all: &dyn ReadKeys, k: usize, candidates: &ViewMut<'_>, par: Par) {
+#[expect(clippy::too_many_arguments, reason = "what a kernel is given, and the form of its pairs")]
+fn select<P: Item, T: Bits>(
+    plan: Plan,
+    code: Code<T>,
+    x: &[T],
+    k: usize,
+    pair: impl Fn(T, usize) -> P + Sync,
+    key: impl Fn(P) -> T + Sync,
+    candidates: &ViewMut<'_>,
+    par: Par,
+) {
     let Plan { rows, piece, pieces, capacity } = plan;
     let work = rows.len.min(piece);
     par.for_chunks(rows.count * pieces, (MIN_PIECE / work).max(1), |chunk| {
-        let mut keys = [0; BLOCK];
         for task in chunk {
             let first = task % pieces * piece;
-            let row = task / pieces * rows.len;
-            let end = rows.len.min(first + piece);
+            let x = &x[task / pieces * rows.len..][..rows.len];
+            let x = &x[..rows.len.min(first + piece)];
             // SAFETY: each piece has its own buffer and belongs to one chunk.
             let buffer = unsafe { candidates.part::<P>(task * capacity, capacity) };
             let (mut count, mut next) = (0, first);
             // A key that is not below the limit comes after `k` others. There is no limit until the buffer has been
             // full.
             let mut limit = None;
-            while next < end {
+            while next < x.len() {
                 if let Some(limit) = limit {
-                    next += all.passed_over(row + next..row + end, limit);
+                    next += passed_over(code, &x[next..], limit);
                 }
-                let keys = &mut keys[..BLOCK.min(end - next)];
-                all.block(row + next, keys);
-                for (index, &new) in (next..).zip(&*keys) {
+                let block = next..x.len().min(next + BLOCK);
+                next = block.end;
+                for index in block {
+                    let new = code.key(x[index]);
                     if limit.is_some_and(|limit| new >= limit) {
                         continue;
                     }
@@ -155,16 +122,15 @@ fn select<P: Pair>(plan: Plan, all: &dyn ReadKeys, k: usize, candidates: &ViewMu
                         // SAFETY: the buffer is full, so all were written.
                         let filled = unsafe { buffer.assume_init_mut() };
                         let (_, &mut last, _) = filled.select_nth_unstable(k - 1);
-                        limit = Some(last.key());
+                        limit = Some(key(last));
                         count = k;
-                        if new >= last.key() {
+                        if new >= key(last) {
                             continue;
                         }
                     }
-                    buffer[count].write(P::of(new, index));
+                    buffer[count].write(pair(new, index));
                     count += 1;
                 }
-                next += keys.len();
             }
             // SAFETY: `count` candidates were written.
             let filled = unsafe { buffer[..count].assume_init_mut() };
@@ -193,15 +159,26 @@ vectorized! {
     }
 }
 
-/// Selects the best of all pieces' candidates and writes their positions.
-fn write<P: Pair>(plan: Plan, k: usize, candidates: &ViewMut<'_>, positions: &ViewMut<'_>, par: Par) {
+/// Selects the best of all pieces' candidates and writes them.
+#[expect(clippy::too_many_arguments, reason = "what a kernel is given, and the form of its pairs")]
+fn write<P: Item, T: Bits>(
+    plan: Plan,
+    x: &[T],
+    k: usize,
+    position: impl Fn(P) -> u32 + Sync,
+    candidates: &ViewMut<'_>,
+    values: &ViewMut<'_>,
+    positions: &ViewMut<'_>,
+    par: Par,
+) {
     let Plan { rows, piece, pieces, capacity } = plan;
     par.for_chunks(rows.count, (MIN_PIECE / rows.len.min(capacity)).max(1), |chunk| {
         for row in chunk {
             // SAFETY: each row has its own buffers and results, and belongs to one chunk.
-            let (all, positions) = unsafe {
+            let (all, values, positions) = unsafe {
                 (
                     candidates.part::<P>(row * pieces * capacity, pieces * capacity),
+                    values.part::<T>(row * k, k),
                     positions.part::<u32>(row * k, k),
                 )
             };
@@ -217,8 +194,10 @@ fn write<P: Pair>(plan: Plan, k: usize, candidates: &ViewMut<'_>, positions: &Vi
             if pieces > 1 {
                 best.sort_unstable();
             }
-            for (position, pair) in positions.iter_mut().zip(&*best) {
-                position.write(pair.position() as u32);
+            for ((value, index), &mut pair) in values.iter_mut().zip(positions).zip(best) {
+                let at = position(pair);
+                value.write(x[row * rows.len + at as usize]);
+                index.write(at);
             }
         }
     });
