@@ -29,6 +29,6 @@ pub(crate) use support::simd::{at_tested, tested};
 pub(crate) use support::testing;
 pub(crate) use support::{
     CastFrom, Element, Integer, Plain, Real, SendPtr, StridedView, TILE, cast, epilogue, fill_tiles, peak,
-    scratch, stream, thread_memory, with_compute, with_integer, with_position, with_real, with_width,
-    with_wrapping,
+    scratch, stream, thread_memory, with_complex, with_compute, with_integer, with_position, with_real,
+    with_unsigned, with_width,
 };

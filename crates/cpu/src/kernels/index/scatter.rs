@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::{INDEX_CHUNK, IndexedBlocks, each, from_front};
 use crate::kernels::simd::vectorized;
-use crate::kernels::{Element, Integer, Plain, SendPtr, with_position, with_width, with_wrapping};
+use crate::kernels::{Element, Integer, Plain, SendPtr, with_position, with_unsigned, with_width};
 use crate::par::{Par, poll_within_chunk};
 use crate::view::{View, ViewMut};
 
@@ -56,7 +56,7 @@ impl IndexedBlocks {
     /// which kernels compute.
     pub(crate) fn add(&self, indices: View<'_>, updates: View<'_>, out: &mut ViewMut<'_>, par: Par) {
         self.with_offsets(indices, |offsets| {
-            with_wrapping!(out.ty().dtype, C => {
+            with_unsigned!(out.ty().dtype, C => {
                 if self.block == 1 && out.ty().byte_size() <= MAX_SERIAL_BYTES {
                     return add_each::<C>(offsets, updates.slice(), out.slice());
                 }

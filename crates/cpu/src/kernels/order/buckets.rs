@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::keys::{Bits, Code};
 use super::quicksort::{Functions, Key};
+use super::radix::Pair;
 use crate::kernels::simd::vectorized;
 use crate::kernels::{CastFrom, Plain, SendPtr};
 use crate::par::Par;
@@ -279,7 +280,7 @@ fn write_pairs(read: &ReadKeys<'_>, start: usize, pairs: &mut [MaybeUninit<u64>]
         // SAFETY: `read` wrote all of them.
         let keys: &[u32] = unsafe { keys.assume_init_ref() };
         for (at, (pair, &key)) in pairs.iter_mut().zip(keys).enumerate() {
-            pair.write(u64::from(key) << 32 | (first + at) as u64);
+            pair.write(Pair::of(u64::from(key), first + at));
         }
     }
 }

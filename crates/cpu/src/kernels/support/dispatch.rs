@@ -56,27 +56,39 @@ macro_rules! with_real {
 }
 pub(crate) use with_real;
 
+/// Runs the body with `$C` as the type of a complex dtype.
+macro_rules! with_complex {
+    ($dtype:expr, $C:ident => $body:expr) => {
+        if $dtype == ::defn_core::DType::C64 {
+            type $C = ::num_complex::Complex<f32>;
+            $body
+        } else {
+            type $C = ::num_complex::Complex<f64>;
+            $body
+        }
+    };
+}
+pub(crate) use with_complex;
+
 /// Runs the body with `$C` as the type in which elements of any dtype are computed: as `with_real`, and complex numbers
 /// in their own type.
 macro_rules! with_compute {
     ($dtype:expr, $C:ident => $body:expr) => {
         $crate::kernels::with_real!($dtype, $C => $body, else other => {
-            if other == ::defn_core::DType::C64 {
-                type $C = ::num_complex::Complex<f32>;
-                $body
-            } else {
-                type $C = ::num_complex::Complex<f64>;
-                $body
-            }
+            $crate::kernels::with_complex!(other, $C => $body)
         })
     };
 }
 pub(crate) use with_compute;
 
-/// Runs the body with `$C` as a type in which sums and products of a dtype have its bits. Those of integers are the same
-/// with and without a sign.
-macro_rules! with_wrapping {
-    ($dtype:expr, $C:ident => $body:expr) => {{
+/// As `with_compute`, and integers of either sign are unsigned: their sums and products have the same bits.
+macro_rules! with_unsigned {
+    ($dtype:expr, $C:ident => $body:expr) => {
+        $crate::kernels::with_unsigned!($dtype, $C => $body, else other => {
+            $crate::kernels::with_complex!(other, $C => $body)
+        })
+    };
+    ($dtype:expr, $C:ident => $body:expr, else $other:ident => $complex:expr) => {{
         use ::defn_core::DType::*;
         match $dtype {
             Bool | U2 | U4 | U8 | S2 | S4 | S8 => {
@@ -103,18 +115,11 @@ macro_rules! with_wrapping {
                 type $C = f64;
                 $body
             }
-            C64 => {
-                type $C = ::num_complex::Complex<f32>;
-                $body
-            }
-            C128 => {
-                type $C = ::num_complex::Complex<f64>;
-                $body
-            }
+            $other @ (C64 | C128) => $complex,
         }
     }};
 }
-pub(crate) use with_wrapping;
+pub(crate) use with_unsigned;
 
 /// Runs the body with `$I` as the type in which integers of a dtype are computed.
 macro_rules! with_integer {

@@ -15,7 +15,9 @@ pub(crate) mod thread_memory;
 pub(super) mod tile;
 
 pub(crate) use cast::CastFrom;
-pub(crate) use dispatch::{with_compute, with_integer, with_position, with_real, with_width, with_wrapping};
+pub(crate) use dispatch::{
+    with_complex, with_compute, with_integer, with_position, with_real, with_unsigned, with_width,
+};
 pub(crate) use element::{Element, Integer, Plain, Real};
 pub(crate) use send_ptr::SendPtr;
 pub(crate) use tile::{StridedView, TILE, fill_tiles};

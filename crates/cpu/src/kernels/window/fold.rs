@@ -14,7 +14,7 @@ use defn_core::{DType, Shape, TensorType};
 use smallvec::SmallVec;
 
 use super::{MAX_STRIDE, ceil_div};
-use crate::kernels::{CastFrom, Element, Plain, Real, SendPtr, TILE, with_compute, with_real};
+use crate::kernels::{CastFrom, Element, Plain, Real, SendPtr, TILE, with_real, with_unsigned};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -114,10 +114,10 @@ pub(crate) fn fold(
     };
     match op {
         WindowOp::WindowSum => {
-            with_compute!(dtype, C => run(bytes_of(&C::ZERO), &|out, x| join_all(out, x, C::plus)))
+            with_unsigned!(dtype, C => run(bytes_of(&C::ZERO), &|out, x| join_all(out, x, C::plus)))
         }
         WindowOp::WindowProduct => {
-            with_compute!(dtype, C => run(bytes_of(&C::ONE), &|out, x| join_all(out, x, C::times)))
+            with_unsigned!(dtype, C => run(bytes_of(&C::ONE), &|out, x| join_all(out, x, C::times)))
         }
         WindowOp::WindowMax => with_real!(dtype, C => {
             run(bytes_of(&bound::<C>(dtype.lowest())), &|out, x| join_all(out, x, C::greater))

@@ -70,35 +70,10 @@ pub(super) fn flips(dtype: DType, is_max: bool) -> u64 {
 
 /// Runs the body with `$C` as the [`Ordered`] type that has the bits in which elements of an ordered dtype are computed.
 macro_rules! with_ordered {
-    ($dtype:expr, $C:ident => $body:expr) => {{
-        use ::defn_core::DType::*;
-        match $dtype {
-            Bool | U2 | U4 | U8 | S2 | S4 | S8 => {
-                type $C = u8;
-                $body
-            }
-            U16 | S16 => {
-                type $C = u16;
-                $body
-            }
-            U32 | S32 => {
-                type $C = u32;
-                $body
-            }
-            U64 | S64 => {
-                type $C = u64;
-                $body
-            }
-            F8E5M2 | F8E4M3FN | F16 | BF16 | F32 => {
-                type $C = f32;
-                $body
-            }
-            F64 => {
-                type $C = f64;
-                $body
-            }
-            other @ (C64 | C128) => unreachable!("{other} has no order"),
-        }
-    }};
+    ($dtype:expr, $C:ident => $body:expr) => {
+        $crate::kernels::with_unsigned!(
+            $dtype, $C => $body, else other => unreachable!("{other} has no order")
+        )
+    };
 }
 pub(super) use with_ordered;

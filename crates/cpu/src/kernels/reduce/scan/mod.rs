@@ -24,7 +24,7 @@ use self::matrices::TOGETHER;
 use super::layout::CHUNK;
 use crate::kernels::stream::{self, StoreKind};
 use crate::kernels::thread_memory::with_thread_memory;
-use crate::kernels::{Element, Plain, Real, SendPtr, with_real, with_wrapping};
+use crate::kernels::{Element, Plain, Real, SendPtr, with_real, with_unsigned};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -81,9 +81,9 @@ fn scan_with(
         par,
     };
     match op {
-        CumulativeOp::CumulativeSum => with_wrapping!(dtype, C => lines.scan::<C>(x, out, &ByOp(C::plus))),
+        CumulativeOp::CumulativeSum => with_unsigned!(dtype, C => lines.scan::<C>(x, out, &ByOp(C::plus))),
         CumulativeOp::CumulativeProduct => {
-            with_wrapping!(dtype, C => lines.scan::<C>(x, out, &ByOp(C::times)))
+            with_unsigned!(dtype, C => lines.scan::<C>(x, out, &ByOp(C::times)))
         }
         CumulativeOp::CumulativeMax => with_real!(dtype, C => lines.scan::<C>(x, out, &ByOp(C::greater))),
         CumulativeOp::CumulativeMin => with_real!(dtype, C => lines.scan::<C>(x, out, &ByOp(C::lesser))),
