@@ -18,8 +18,8 @@ use crate::kernels::simd::vectorized;
 use crate::kernels::{Element, SendPtr, scratch};
 use crate::par::Par;
 
-/// Lines of at least this number of elements are split.
-const MIN_SPLIT_LENGTH: usize = 1 << 16;
+/// Lines of at least so many bytes are split: shorter ones fit in the second-level cache, and one pass takes less time.
+const MIN_SPLIT_BYTES: usize = 1 << 20;
 
 /// Gap between the columns of the workspace. It prevents equal rows of several columns from competing for the same
 /// cache sets, which hold few addresses with equal low bits.
@@ -41,7 +41,7 @@ where
     /// # Errors
     /// When there is no memory for the plan.
     pub(super) fn new(op: FftOp, length: usize) -> Result<Option<Split<T>>> {
-        if length < MIN_SPLIT_LENGTH || !is_smooth(length) {
+        if length.saturating_mul(size_of::<Complex<T>>()) < MIN_SPLIT_BYTES || !is_smooth(length) {
             return Ok(None);
         }
         let n1 = (1..=length.isqrt()).rev().find(|&n1| length.is_multiple_of(n1)).unwrap_or(1);
@@ -165,6 +165,13 @@ vectorized! {
     }
 }
 
+/// Rows that are moved together: a column then gets neighbouring elements, and its cache line is touched once.
+const TOGETHER: usize = 8;
+
+/// The most rows that are moved so. Those of longer columns come from memory: one at a time, more of them are on their
+/// way while others are stored.
+const MOST_TOGETHER: usize = 1 << 10;
+
 /// Fills columns, `stride` elements apart, with rows of `width` elements.
 pub(super) fn gather<T: FftFloat>(
     block: &mut [Complex<T>],
@@ -173,11 +180,37 @@ pub(super) fn gather<T: FftFloat>(
     width: usize,
     read: impl Fn(usize, &mut [Complex<T>]),
 ) {
-    let mut elements = [Complex::new(T::zero(), T::zero()); SIDE];
-    for row in 0..rows {
-        read(row, &mut elements[..width]);
-        for (column, &element) in elements[..width].iter().enumerate() {
-            block[column * stride + row] = element;
+    if rows <= MOST_TOGETHER {
+        gather_by::<T, TOGETHER>(block, stride, rows, width, read);
+    } else {
+        gather_by::<T, 1>(block, stride, rows, width, read);
+    }
+}
+
+fn gather_by<T: FftFloat, const N: usize>(
+    block: &mut [Complex<T>],
+    stride: usize,
+    rows: usize,
+    width: usize,
+    read: impl Fn(usize, &mut [Complex<T>]),
+) {
+    let mut tile = [[Complex::new(T::zero(), T::zero()); SIDE]; N];
+    for first in (0..rows).step_by(N) {
+        let count = N.min(rows - first);
+        for (row, elements) in tile[..count].iter_mut().enumerate() {
+            read(first + row, &mut elements[..width]);
+        }
+        for column in 0..width {
+            let line = &mut block[column * stride + first..][..count];
+            if let Some(line) = line.first_chunk_mut::<N>() {
+                for row in 0..N {
+                    line[row] = tile[row][column];
+                }
+            } else {
+                for (element, row) in line.iter_mut().zip(&tile) {
+                    *element = row[column];
+                }
+            }
         }
     }
 }
@@ -190,11 +223,37 @@ pub(super) fn scatter<T: FftFloat>(
     width: usize,
     write: impl Fn(usize, &[Complex<T>]),
 ) {
-    let mut elements = [Complex::new(T::zero(), T::zero()); SIDE];
-    for row in 0..rows {
-        for (column, element) in elements[..width].iter_mut().enumerate() {
-            *element = block[column * stride + row];
+    if rows <= MOST_TOGETHER {
+        scatter_by::<T, TOGETHER>(block, stride, rows, width, write);
+    } else {
+        scatter_by::<T, 1>(block, stride, rows, width, write);
+    }
+}
+
+fn scatter_by<T: FftFloat, const N: usize>(
+    block: &[Complex<T>],
+    stride: usize,
+    rows: usize,
+    width: usize,
+    write: impl Fn(usize, &[Complex<T>]),
+) {
+    let mut tile = [[Complex::new(T::zero(), T::zero()); SIDE]; N];
+    for first in (0..rows).step_by(N) {
+        let count = N.min(rows - first);
+        for column in 0..width {
+            let line = &block[column * stride + first..][..count];
+            if let Some(line) = line.first_chunk::<N>() {
+                for row in 0..N {
+                    tile[row][column] = line[row];
+                }
+            } else {
+                for (&element, row) in line.iter().zip(&mut tile) {
+                    row[column] = element;
+                }
+            }
         }
-        write(row, &elements[..width]);
+        for (row, elements) in tile[..count].iter().enumerate() {
+            write(first + row, &elements[..width]);
+        }
     }
 }

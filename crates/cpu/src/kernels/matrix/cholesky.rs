@@ -73,8 +73,9 @@ pub(super) fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T], par: Par) 
         pieces(panels, size, par, |index, panel| {
             let rows = &below[index * ROWS * n..];
             let (panel, conjugates) = panel.split_at_mut(wide * ROWS);
-            transpose_into(&rows[first..], n, (ROWS.min(rows.len() / n), wide), panel, ROWS);
-            solve(square, width, panel);
+            let count = ROWS.min(rows.len() / n);
+            transpose_into(&rows[first..], n, (count, wide), panel, ROWS);
+            solve(square, width, panel, count);
             conjugates.iter_mut().zip(panel).for_each(|(to, x)| *to = x.conj());
         });
         let panels = &*panels;
@@ -146,19 +147,24 @@ multiplying! {
 
 multiplying! {
     /// Solves X L* = B for a group of rows of a panel, where L* is the adjoint of the diagonal square's factor.
-    /// `square` holds the transpose of L.
-    fn solve[P; T: Field] of [T] (square: &[T], step: usize, panel: &mut [T]) {
+    /// `square` holds the transpose of L. Rows from `count` on are not needed.
+    fn solve[P; T: Field] of [T] (square: &[T], step: usize, panel: &mut [T], count: usize) {
         if const { T::COMPLEX } {
-            solve_strips::<P, T, COMPLEX_STRIP>(square, step, panel);
+            solve_strips::<P, T, COMPLEX_STRIP>(square, step, panel, count);
         } else {
-            solve_strips::<P, T, STRIP>(square, step, panel);
+            solve_strips::<P, T, STRIP>(square, step, panel, count);
         }
     }
 }
 
 /// As [`solve`], for strips of this number of rows.
 #[inline(always)]
-fn solve_strips<P: Products, T: Field, const HEIGHT: usize>(square: &[T], step: usize, panel: &mut [T]) {
+fn solve_strips<P: Products, T: Field, const HEIGHT: usize>(
+    square: &[T],
+    step: usize,
+    panel: &mut [T],
+    count: usize,
+) {
     let mut factors = [T::ZERO; MAX_PANEL_COLUMNS];
     for j in 0..panel.len() / ROWS {
         for (k, factor) in factors[..j].iter_mut().enumerate() {
@@ -166,7 +172,7 @@ fn solve_strips<P: Products, T: Field, const HEIGHT: usize>(square: &[T], step: 
         }
         let (solved, open) = panel.split_at_mut(j * ROWS);
         let root = square[j * step + j].re();
-        for first_row in (0..ROWS).step_by(HEIGHT) {
+        for first_row in (0..count).step_by(HEIGHT) {
             let open = open[first_row..].first_chunk_mut::<HEIGHT>().expect("a whole strip");
             let mut updated = *open;
             for (&factor, solved) in factors[..j].iter().zip(solved.chunks_exact(ROWS)) {
