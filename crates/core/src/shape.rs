@@ -222,7 +222,8 @@ impl Shape {
     /// The number of elements. It does not overflow: [`TensorType::new`] has checked the bytes.
     #[inline]
     pub fn size(&self) -> usize {
-        self.sizes.iter().product()
+        // The other sizes of a shape without elements may overflow before its zero comes.
+        self.sizes.iter().fold(1, |product, &size| product.wrapping_mul(size))
     }
 
     /// The number of elements, unless it overflows.

@@ -20,9 +20,9 @@ use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
 use defn_core::backend::{Backend, BorrowedOperand, Buffer, Buffers, HostMemory, Operand, Poll};
-use defn_core::op::{BinaryOp, Block, Op};
+use defn_core::op::{BinaryOp, Block, Op, ReduceOp};
 use defn_core::scalar::are_truths;
-use defn_core::{Result, TensorType, form};
+use defn_core::{DType, Result, TensorType, form};
 use smallvec::{SmallVec, smallvec};
 
 use crate::buffer::{CpuBuffer, Storage, Window, adopt};
@@ -293,6 +293,12 @@ impl Backend for CpuBackend {
     fn reads_as_stored(&self, product: &Op, operands: [&TensorType; 2]) -> [bool; 2] {
         let Op::Dot { contract_a, batch_a, contract_b, .. } = product else { return [false; 2] };
         linalg::reads_as_stored(operands, [contract_a, contract_b], batch_a.len())
+    }
+
+    fn converts_operand(&self, op: &Op, _from: DType, _to: DType) -> bool {
+        // Extremes are among the elements: what is compared need not be converted.
+        let Op::Reduce { op: ReduceOp::Sum | ReduceOp::Product, .. } = op else { return false };
+        true
     }
 
     fn has_native_fold(&self, fold: &Op) -> bool {

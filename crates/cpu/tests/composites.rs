@@ -5,9 +5,10 @@ mod common;
 use common::{edges, scalar, tensor, vector};
 use defn_core::backend::Operand;
 use defn_core::builder::{
-    Arg, BuildCreate, BuildElementwise, BuildLinalg, BuildReduce, BuildShape, Cut, Ops, PadMode, Source,
-    Start, cond, custom_grad, while_,
+    Arg, BuildCreate, BuildElementwise, BuildLinalg, BuildReduce, BuildShape, Builder, Cut, Ops, PadMode,
+    Source, Start, cond, custom_grad, while_,
 };
+use defn_core::op::{Op, ReduceOp};
 use defn_core::scalar::wrap;
 use defn_core::{Axes, DType, ErrorKind, Number, Result, Scalar, Shape, Tensor};
 use defn_cpu::cpu_backend;
@@ -535,4 +536,46 @@ fn conditionals_and_loops_run_at_once_outside_of_a_trace() {
     let values =
         custom_grad(&mut ops, vec![x.clone()], vec![x.clone()], |_, g| Ok(vec![g[0].clone().into()]));
     assert_eq!(floats(&values.unwrap()[0]), [1.0, 2.0]);
+}
+
+/// The real and the imaginary part.
+fn parts(number: Number) -> [f64; 2] {
+    if let Number::Complex(number) = number { [number.re, number.im] } else { [number.to_f64(), 0.0] }
+}
+
+#[test]
+fn a_reduction_converts_its_operand() {
+    let mut b = ops();
+    for &dtype in DType::ALL {
+        for to in [DType::F32, DType::F64, DType::S64, DType::C128] {
+            if dtype.is_complex() && !to.is_complex() {
+                continue;
+            }
+            for sizes in [&[24, 5][..], &[2, 60], &[3, 1, 40], &[120, 1], &[0, 3], &[3, 0]] {
+                // Every fourth element is a special one.
+                let (edges, count) = (edges(dtype), sizes.iter().product());
+                let small = |at: usize| Scalar::new(dtype, Number::Int((at % 2) as i128)).unwrap();
+                let values =
+                    (0..count).map(|at| if at % 4 == 3 { edges[at / 4 % edges.len()] } else { small(at) });
+                let x = given(tensor(dtype, sizes, &values.collect::<Vec<_>>()));
+                for (reduce, axes) in [(ReduceOp::Sum, [0]), (ReduceOp::Sum, [1]), (ReduceOp::Product, [1])] {
+                    let axes = x.ty().shape.resolve_all("sum", &Axes::from(&axes[..])).unwrap();
+                    let op = Op::Reduce { op: reduce, axes, keep_axes: false };
+                    let got = b.emit_converted(op.clone(), &x, to).unwrap();
+                    let converted = b.as_type(&x, to).unwrap();
+                    let want = b.emit_one(op, &[converted]).unwrap();
+                    assert_eq!(got.ty(), want.ty());
+                    for (got, want) in elements(&got).into_iter().zip(elements(&want)) {
+                        for (got, want) in parts(got.value()).into_iter().zip(parts(want.value())) {
+                            let near = (got - want).abs() <= 1e-6 * want.abs();
+                            assert!(
+                                same(got, want) || near,
+                                "{reduce:?} of {dtype} in {to}: {got} and {want}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
 }

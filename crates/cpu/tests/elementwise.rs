@@ -109,7 +109,7 @@ fn integers_wrap_in_every_type() {
         check(BinaryOp::LEFT_SHIFT, &some(&|b| b >= 0), &|a, b| if b < bits { a << b } else { 0 });
         check(BinaryOp::RIGHT_SHIFT, &some(&|b| b >= 0), &|a, b| a >> b.min(100));
         check(BinaryOp::POW, &some(&|b| (0..=300).contains(&b)), &|a, b| {
-            (0..b).fold(1i128, |power, _| wrap(DType::U64, power * wrap(DType::U64, a)))
+            (0..b).fold(1i128, |power, _| wrap(DType::U64, power.wrapping_mul(wrap(DType::U64, a))))
         });
 
         let check = |op: UnaryOp, want: &dyn Fn(i128) -> i128| {

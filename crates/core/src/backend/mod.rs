@@ -15,6 +15,7 @@ pub use buffer::{Buffer, BufferState, Gone, HostMemory};
 pub use compiler::{Checks, Compiler, Executable, MemoryNeed, Poll, buffers_of, check_arguments};
 pub use hooks::{Hooks, NoHooks};
 
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{Block, Op};
 use crate::scalar::Scalar;
@@ -124,6 +125,13 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     /// part by part: a conversion beforehand would only take time.
     fn reads_as_stored(&self, _product: &Op, _operands: [&TensorType; 2]) -> [bool; 2] {
         [false; 2]
+    }
+
+    /// Whether the backend runs this op, whose operand has the dtype `to`, also on an operand of the dtype `from`: it
+    /// converts element by element, without a second array. [`Backend::run`] and [`Backend::run_borrowed`] are then given
+    /// the operand as it is, and the types of the results as inferred for `to`.
+    fn converts_operand(&self, _op: &Op, _from: DType, _to: DType) -> bool {
+        false
     }
 
     /// Whether the backend runs a fold with a user's function itself ([`Op::Fold`] or [`Op::WindowFold`]),

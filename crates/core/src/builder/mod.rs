@@ -28,6 +28,8 @@ mod shape;
 pub(crate) mod starts;
 mod window;
 
+use std::slice::from_ref;
+
 use smallvec::SmallVec;
 
 pub use associative::{Combine, associative_scan};
@@ -82,6 +84,15 @@ pub trait Builder {
         let mut outputs = self.emit(op, operands)?;
         debug_assert_eq!(outputs.len(), 1);
         Ok(outputs.remove(0))
+    }
+
+    /// Applies an op that has one operand and one output to a value converted to a dtype. Where a backend can, an eager
+    /// op converts element by element, without a second array.
+    ///
+    /// # Errors
+    /// As [`Builder::emit`].
+    fn emit_converted(&mut self, op: Op, x: &Self::V, dtype: DType) -> Result<Self::V> {
+        convert_and_emit(self, op, x, dtype)
     }
 
     /// A scalar constant.
@@ -304,6 +315,15 @@ pub trait Builder {
     fn is_weak_integer(&self, value: &Self::V) -> bool {
         self.weakness(value).is_some_and(|number| number.dtype().is_integer())
     }
+}
+
+/// [`Builder::emit_converted`] by two ops.
+fn convert_and_emit<B: Builder + ?Sized>(b: &mut B, op: Op, x: &B::V, dtype: DType) -> Result<B::V> {
+    if b.ty(x).dtype == dtype {
+        return b.emit_one(op, from_ref(x));
+    }
+    let x = b.emit_one(Op::AsType { dtype }, from_ref(x))?;
+    b.emit_one(op, &[x])
 }
 
 /// The numbers of the weak operands.

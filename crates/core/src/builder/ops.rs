@@ -10,6 +10,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -87,7 +88,14 @@ impl Ops {
         Ops { backend, source, checks: Checks::default(), hooks: &NoHooks, host: None }
     }
 
-    fn eager(&self, op: &Op, name: &'static str, tensors: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+    /// Runs an op, whose operand is converted to a dtype if one is given.
+    fn eager(
+        &self,
+        op: &Op,
+        name: &'static str,
+        tensors: &[Tensor],
+        converted: Option<DType>,
+    ) -> Result<SmallVec<[Tensor; 1]>> {
         let mut borrowed: SmallVec<[BorrowedOperand<'_>; 3]> = SmallVec::with_capacity(tensors.len());
         for tensor in tensors {
             match tensor.data() {
@@ -99,7 +107,11 @@ impl Ops {
             }
         }
         let types: SmallVec<[&TensorType; 4]> = tensors.iter().map(Tensor::ty).collect();
-        let outputs = infer::infer(op, &types).map_err(|error| error.with_operands(types))?;
+        let outputs = match (converted, tensors) {
+            (Some(dtype), [tensor]) => infer::infer(op, &[&tensor.ty().with_dtype(dtype)?]),
+            (Some(_) | None, _) => infer::infer(op, &types),
+        };
+        let outputs = outputs.map_err(|error| error.with_operands(types))?;
         if self.checks == Checks::default()
             && let [first, ..] = &*borrowed
             && let Some(buffers) = first.buffer.backend().run_borrowed(op, &borrowed, &outputs)?
@@ -128,6 +140,15 @@ impl Ops {
             Some(_) | None => run(operands)?,
         };
         Ok(tensors_of(outputs, buffers))
+    }
+
+    /// Runs ops at the user's location, which errors name.
+    fn located<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        let outputs = match &self.source {
+            Source::At(location) => during(location.clone(), run),
+            Source::Unknown | Source::Lookup(_) => run(),
+        };
+        outputs.map_err(|error: Error| error.at(self.source.locate()))
     }
 }
 
@@ -247,15 +268,22 @@ impl Builder for Ops {
         let name = form::name(&op);
         match trace::current() {
             Some(trace) => Ok(trace.emit(op, name, operands, self.source.locate())?.into()),
-            None => {
-                let run = || self.eager(&op, name, operands);
-                let outputs = match &self.source {
-                    Source::At(location) => during(location.clone(), run),
-                    Source::Unknown | Source::Lookup(_) => run(),
-                };
-                outputs.map_err(|error: Error| error.at(self.source.locate()))
-            }
+            None => self.located(|| self.eager(&op, name, operands, None)),
         }
+    }
+
+    fn emit_converted(&mut self, op: Op, x: &Tensor, dtype: DType) -> Result<Tensor> {
+        let from = x.ty().dtype;
+        let is_one_op = trace::depth() == 0
+            && !x.is_vectorized()
+            && from != dtype
+            && x.buffer().is_some_and(|buffer| backend_of(buffer).converts_operand(&op, from, dtype));
+        if is_one_op {
+            let name = form::name(&op);
+            let mut outputs = self.located(|| self.eager(&op, name, from_ref(x), Some(dtype)))?;
+            return Ok(outputs.remove(0));
+        }
+        super::convert_and_emit(self, op, x, dtype)
     }
 
     fn weakness(&self, value: &Tensor) -> Option<Number> {

@@ -7,7 +7,7 @@ use crate::builder::{
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::infer::reduce::require_real;
-use crate::op::{BinaryOp, CumulativeOp};
+use crate::op::{BinaryOp, CumulativeOp, Op, ReduceOp};
 use crate::scalar::Number;
 use crate::shape::{Axes, Axis, AxisList, AxisRef, TensorType};
 
@@ -43,8 +43,14 @@ fn working_mean<B: Builder>(
     count: usize,
     keep_axes: bool,
 ) -> Result<B::V> {
-    let x = b.as_type(x, accumulation_dtype(b.ty(x).dtype))?;
-    let sum = b.sum(x, axes, keep_axes)?;
+    let dtype = accumulation_dtype(b.ty(x).dtype);
+    let sum = if axes.is_empty() {
+        b.as_type(x, dtype)?
+    } else {
+        let mut axes = axes;
+        axes.sort_unstable();
+        b.emit_converted(Op::Reduce { op: ReduceOp::Sum, axes, keep_axes }, x, dtype)?
+    };
     b.divide(sum, Number::from(count))
 }
 

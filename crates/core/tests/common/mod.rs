@@ -586,9 +586,9 @@ fn binary(op: BinaryOp, a: Number, b: Number) -> Option<Number> {
         return None;
     };
     if let (Number::Int(a), Number::Int(b)) = (a, b) {
-        return [(BinaryOp::ADD, a + b), (BinaryOp::MULTIPLY, a * b), (BinaryOp::LESS, i128::from(a < b))]
-            .into_iter()
-            .find_map(|(known, value)| (known == op).then_some(Number::Int(value)));
+        let (sum, product, less) = (a.wrapping_add(b), a.wrapping_mul(b), i128::from(a < b));
+        let known = [(BinaryOp::ADD, sum), (BinaryOp::MULTIPLY, product), (BinaryOp::LESS, less)];
+        return known.into_iter().find_map(|(known, value)| (known == op).then_some(Number::Int(value)));
     }
     let (a, b) = (a.to_f64(), b.to_f64());
     if op == BinaryOp::LESS {

@@ -238,7 +238,7 @@ fn with_consumers(
         }
         // Many ops in sequence, some of which are results.
         _ => {
-            let mut noise = Noise(way as u64 * 0x2545_F491_4F6C_DD1D + 1);
+            let mut noise = Noise((way as u64).wrapping_mul(0x2545_F491_4F6C_DD1D) + 1);
             let mut pool = vec![product.clone()];
             let others = [program.input(&last), program.input(&ty), program.input(&down)];
             for _ in 0..2 + noise.below(9) {

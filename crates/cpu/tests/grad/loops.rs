@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use defn_core::backend::{Backend, Buffer, Buffers, HostMemory, Operand};
 use defn_core::builder::{BuildControl, BuildCreate, BuildElementwise, BuildReduce, Builder};
 use defn_core::grad::{value_and_grad, vjp};
-use defn_core::graph::{Graph, Value};
 use defn_core::op::{Block, Op, UnaryOp};
 use defn_core::region::Region;
 use defn_core::{Axes, DType, Number, Result, Shape, TensorType};
@@ -15,17 +14,6 @@ use defn_cpu::cpu_backend;
 use smallvec::SmallVec;
 
 use super::*;
-
-/// A region whose last inputs are captures.
-fn closed(
-    parameters: &[TensorType],
-    captures: &[TensorType],
-    build: impl FnOnce(&mut Graph, &[Value]) -> Result<Vec<Value>>,
-) -> Arc<Region> {
-    let types = [parameters, captures].concat();
-    let region = region(&types, build);
-    Arc::new(Region::new(region.graph().clone(), types, parameters.len(), region.results().clone()))
-}
 
 /// Repeats `x = tanh(w x + b) + x / 2` on x: f64[2] for `n` trips; inputs x, w, n. The trip count is static or not. `b`
 /// is a leaf of the state that does not change.

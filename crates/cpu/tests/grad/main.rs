@@ -54,6 +54,17 @@ fn region(types: &[TensorType], build: impl FnOnce(&mut Graph, &[Value]) -> Resu
     Region::new(graph, types.to_vec(), types.len(), results.into())
 }
 
+/// A region whose last inputs are captures.
+fn closed(
+    parameters: &[TensorType],
+    captures: &[TensorType],
+    build: impl FnOnce(&mut Graph, &[Value]) -> Result<Vec<Value>>,
+) -> Arc<Region> {
+    let types = [parameters, captures].concat();
+    let region = region(&types, build);
+    Arc::new(Region::new(region.graph().clone(), types, parameters.len(), region.results().clone()))
+}
+
 fn to_tensor(backend: &Arc<dyn Backend>, ty: &TensorType, values: &[f64]) -> Tensor {
     let element = |value: f64| {
         let integer = ty.dtype.is_integer();
