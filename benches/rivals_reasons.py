@@ -36,9 +36,8 @@ half as many elements. With sums in f32 the same function takes 14 us instead of
 twice that of an addition. The loop takes 2.7 us.""",
     "matrix x vector 2048, f32": """The matrix has 16 MB. The loop loads 512 bits at once. With
 `DEFN_SIMD=avx2`, which loads 256 bits, it takes 259 us instead of 299 us.""",
-    "Cholesky 64, f64": """43 % of the time factors the two squares of 32 x 32 on the diagonal,
-column by column; this alone takes as long as faer's factorization. 15 % solves for the rows below,
-in a panel of 96 rows of which 32 are used, and 11 % transposes.""",
+    "Cholesky 64, f64": """Half of the time factors the two squares of 32 x 32 on the diagonal,
+column by column; this alone takes as long as faer's factorization.""",
     "Cholesky 256, f64": """42 % of the time is the kernel of matrix products, 12 % solves for the
 rows of panels, 11 % factors the squares on the diagonal, and 11 % transposes.""",
     "solve 64, f64": """65 % of the time is the LU factorization of one panel, which is the whole

@@ -4,7 +4,7 @@ use std::ops;
 
 use defn_core as core;
 use defn_core::builder::{Arg, BuildElementwise, Ops};
-use defn_core::{Location, Number, Result, Shape, TensorType, trace};
+use defn_core::{AxisRef, Location, Number, Result, Shape, TensorType, trace};
 
 use crate::Tensor;
 use crate::ops::eager;
@@ -59,6 +59,27 @@ impl Expr {
     /// ```
     pub fn shape(&self) -> Option<&Shape> {
         self.ty().map(|ty| &ty.shape)
+    }
+
+    /// The size of an axis. After an error it is 1, so that a program may go on to where the error comes out.
+    ///
+    /// ```
+    /// # use defn::prelude::*;
+    /// let mean = jit(|x: Expr| x.sum(-1, false) / x.axis_size(-1) as i32);
+    /// assert_eq!(mean.call(tensor![[1.0, 3.0], [2.0, 6.0]]?)?.to_vec::<f32>()?, [2.0, 4.0]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// An axis that does not exist (`Axis`): the error comes out of [`Jit::call`](crate::Jit::call).
+    #[track_caller]
+    pub fn axis_size(&self, axis: impl Into<AxisRef>) -> usize {
+        let axis = axis.into();
+        let size = |tensor: &core::Tensor| {
+            let shape = &tensor.ty().shape;
+            shape.resolve("axis_size", &axis).map(|axis| shape[axis])
+        };
+        self.record(Location::caller(), |_, tensor| size(tensor)).unwrap_or(1)
     }
 
     /// Applies ops to the tensor behind the expression.

@@ -1,21 +1,26 @@
 //! Tensors in files: NumPy's formats, safetensors, and one of our own.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use defn_core as core;
+use defn_core::TensorType;
 use defn_core::backend::HostMemory;
+use defn_core::format::native::{Form, Object};
 use defn_core::format::{Array, native, npy, npz, safetensors};
 use defn_core::{ErrorKind, Location, Result};
 
-use crate::{Tensor, default_backend};
+use crate::{Tensor, Tree, default_backend, named_leaves, try_each};
 
 /// Reads a file of tensors by name: `.npy`, `.npz`, `.safetensors`, or `.defn`, which [`save`] writes. The first bytes
 /// determine the format.
 ///
-/// An `.npy` file, and a `.defn` file of one tensor, hold one tensor, whose name is empty. Shapes and dtypes are those
-/// of the file. The tensors are on the default backend.
+/// An `.npy` file, and a `.defn` file of one tensor, hold one tensor, whose name is empty. In a `.defn` file that Python
+/// has written, the tensors of containers within others have the names that [`named_leaves`] gives, and values that are
+/// no tensors are left out. Shapes and dtypes are those of the file. The tensors are on the default backend.
 ///
 /// ```
 /// use defn::prelude::*;
@@ -36,7 +41,7 @@ use crate::{Tensor, default_backend};
 #[track_caller]
 pub fn load(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     let location = Location::caller();
-    read(path.as_ref()).map_err(|error| error.at(Some(location)))
+    read("load", path.as_ref()).map_err(|error| error.at(Some(location)))
 }
 
 /// Writes tensors by name to a file in the format of its suffix: `.npz`, `.safetensors` or `.defn`; or one tensor,
@@ -63,7 +68,74 @@ pub fn load(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
 #[track_caller]
 pub fn save(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<()> {
     let location = Location::caller();
-    write(path.as_ref(), tensors).map_err(|error| error.at(Some(location)))
+    write("save", path.as_ref(), tensors).map_err(|error| error.at(Some(location)))
+}
+
+/// Writes the tensors of a container, such as the parameters of a model, to a file in the format of its suffix, by their
+/// [names](named_leaves): `.npz`, `.safetensors` or `.defn`; or its only tensor to an `.npy` file. What is no tensor is
+/// not written. [`load_tree`] reads it; [`save`] says what the formats keep.
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// #[derive(Tree)]
+/// struct Layer<T> {
+///     weight: T,
+///     bias: T,
+/// }
+/// let path = std::env::temp_dir().join("defn-save-tree-example.safetensors");
+/// let layers = vec![Layer { weight: tensor![[1.0, 2.0]]?, bias: Tensor::scalar(0.5)? }];
+/// defn::save_tree(&path, &layers)?;
+/// let (name, _) = &defn::load(&path)?[0];
+/// assert!(name == "0.weight" || name == "0.bias");
+/// # std::fs::remove_file(&path).ok();
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// Two leaves of one name (`Option`), and those of [`save`].
+#[track_caller]
+pub fn save_tree<A: Tree<Tensor>>(path: impl AsRef<Path>, tree: &A) -> Result<()> {
+    let location = Location::caller();
+    let leaves = named_leaves(tree);
+    let tensors: Vec<(&str, &Tensor)> = leaves.iter().map(|(name, leaf)| (name.as_str(), leaf)).collect();
+    distinct("save_tree", tensors.iter().map(|(name, _)| *name))
+        .and_then(|()| write("save_tree", path.as_ref(), &tensors))
+        .map_err(|error| error.at(Some(location)))
+}
+
+/// Reads a file of tensors that [`save_tree`] or Python has written into a container of the same structure as `like`,
+/// whose leaves may be [templates](Tensor::template). The file must hold a tensor of the same dtype and shape for the
+/// [name](named_leaves) of each leaf, and no other. Names of axes are those of the file, or else of `like`. The tensors
+/// are on the default backend.
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let path = std::env::temp_dir().join("defn-load-tree-example.npz");
+/// let params = (tensor![1.0, 2.0]?, vec![tensor![3.0]?]);
+/// defn::save_tree(&path, &params)?;
+/// let like = (Tensor::template(&[2], DType::F32)?, vec![Tensor::template(&[1], DType::F32)?]);
+/// let read = defn::load_tree(&path, &like)?;
+/// assert_eq!(read.1[0].to_vec::<f32>()?, [3.0]);
+/// let other = (Tensor::template(&[2], DType::F32)?, ());
+/// assert!(defn::load_tree(&path, &other).is_err());
+/// # std::fs::remove_file(&path).ok();
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// A file without a tensor for a leaf, with one more, or with one of another type (`Format`); two leaves of one name
+/// (`Option`); and those of [`load`].
+#[track_caller]
+pub fn load_tree<A: Tree<Tensor>>(path: impl AsRef<Path>, like: &A) -> Result<A::Of<Tensor>> {
+    let location = Location::caller();
+    read_into("load_tree", path.as_ref(), named_leaves(like))
+        .and_then(|tensors| {
+            let mut tensors = tensors.into_iter();
+            try_each([like], |[_]| Ok(tensors.next().expect("a tensor for each leaf")))
+        })
+        .map_err(|error| error.at(Some(location)))
 }
 
 /// The bytes of named tensors, in the format of this project, which keeps every property: what [`save`] writes to a file that
@@ -104,8 +176,75 @@ pub fn deserialize(bytes: impl Into<Vec<u8>>) -> Result<Vec<(String, Tensor)>> {
     parse("deserialize", bytes.into()).map_err(|error| error.at(Some(location)))
 }
 
-fn read(path: &Path) -> Result<Vec<(String, Tensor)>> {
-    parse("load", fs::read(path).map_err(failed)?)
+fn read(op: &'static str, path: &Path) -> Result<Vec<(String, Tensor)>> {
+    parse(op, fs::read(path).map_err(failed)?)
+}
+
+/// The tensors of a file for some leaves, in their order.
+fn read_into(op: &'static str, path: &Path, leaves: Vec<(String, Tensor)>) -> Result<Vec<Tensor>> {
+    distinct(op, leaves.iter().map(|(name, _)| name.as_str()))?;
+    let malformed = |problem: String, required: String| ErrorKind::Malformed { op, problem, required };
+    let mut tensors = read(op, path)?;
+    if let ([(name, _)], [(leaf, _)]) = (&mut tensors[..], &leaves[..])
+        && name.is_empty()
+    {
+        // The tensor of an `.npy` file has no name.
+        name.clone_from(leaf);
+    }
+    let mut found: BTreeMap<&str, &Tensor> =
+        tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+    let mut of_leaf = |(name, like): &(String, Tensor)| {
+        let Some(tensor) = found.remove(name.as_str()) else {
+            let problem = format!("the file has no tensor `{name}`");
+            return Err(
+                malformed(problem, "one for each leaf of the container is required".to_owned()).into()
+            );
+        };
+        with_names_of(tensor, like.ty())?.ok_or_else(|| {
+            let problem = format!("`{name}` of the file is {}", tensor.ty());
+            malformed(problem, format!("the container has {} there", like.ty())).into()
+        })
+    };
+    let of_leaves = leaves.iter().map(&mut of_leaf).collect::<Result<_>>()?;
+    match found.keys().next() {
+        None => Ok(of_leaves),
+        Some(name) => {
+            let problem = format!("the file has a tensor `{name}`");
+            Err(malformed(problem, "the container has no leaf of this name".to_owned()).into())
+        }
+    }
+}
+
+/// The tensor if it has a type, with the names of the type's axes where it has none itself.
+fn with_names_of(tensor: &Tensor, ty: &TensorType) -> Result<Option<Tensor>> {
+    if tensor.ty() == ty {
+        return Ok(Some(tensor.clone()));
+    }
+    let shape = tensor.shape();
+    if tensor.dtype() != ty.dtype || shape.sizes() != ty.shape.sizes() {
+        return Ok(None);
+    }
+    match (shape.has_names(), ty.shape.has_names()) {
+        (true, true) => Ok(None),
+        (true, false) | (false, false) => Ok(Some(tensor.clone())),
+        (false, true) => {
+            let names: Vec<Option<&str>> = ty.shape.names().map(|name| name.map(|name| &**name)).collect();
+            tensor.rename(&names).map(Some)
+        }
+    }
+}
+
+/// Refuses names that are given twice.
+fn distinct<'a>(op: &'static str, names: impl Iterator<Item = &'a str>) -> Result<()> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            let required = "another for each; name the parts with Visit::part".to_owned();
+            let (option, given) = ("the name of a leaf", format!("`{name}` twice"));
+            return Err(ErrorKind::OptionValue { op, option, given, required }.into());
+        }
+    }
+    Ok(())
 }
 
 fn parse(op: &'static str, bytes: Vec<u8>) -> Result<Vec<(String, Tensor)>> {
@@ -116,7 +255,9 @@ fn parse(op: &'static str, bytes: Vec<u8>) -> Result<Vec<(String, Tensor)>> {
     } else if npz::is_npz(bytes) {
         npz::parse(op, &file, None, available())?
     } else if native::is_native(bytes) {
-        named(native::parse(op, &file)?)?
+        let mut tensors = Vec::new();
+        flatten(op, String::new(), native::parse(op, &file)?, &mut tensors)?;
+        tensors
     } else {
         safetensors::parse(op, &file)?
     };
@@ -125,37 +266,77 @@ fn parse(op: &'static str, bytes: Vec<u8>) -> Result<Vec<(String, Tensor)>> {
     arrays.into_iter().map(named_tensor).collect()
 }
 
-/// The tensors of a dict, or one tensor.
-fn named(value: native::Value) -> Result<Vec<(String, Array)>> {
-    let other = || {
-        let problem = "the file holds a container of the Python package".to_owned();
-        let required = "a tensor or a dict of tensors by name is required".to_owned();
-        ErrorKind::Malformed { op: "load", problem, required }.into()
-    };
+/// Adds the tensors of a value with their names. Values that are no tensors are left out.
+fn flatten(
+    op: &'static str,
+    name: String,
+    value: native::Value,
+    to: &mut Vec<(String, Array)>,
+) -> Result<()> {
+    let part = |of: &dyn Display| if name.is_empty() { of.to_string() } else { format!("{name}.{of}") };
     match value {
-        native::Value::Tensor(array) => Ok(vec![(String::new(), *array)]),
-        native::Value::Dict(entries) => entries
-            .into_iter()
-            .map(|entry| match entry {
-                (native::Value::Text(name), native::Value::Tensor(array)) => Ok((name, *array)),
-                _ => Err(other()),
-            })
-            .collect(),
-        native::Value::Tuple(_)
-        | native::Value::List(_)
-        | native::Value::Object(_)
-        | native::Value::None
+        native::Value::Tensor(array) => to.push((name, *array)),
+        native::Value::Tuple(items) | native::Value::List(items) => {
+            for (at, item) in items.into_iter().enumerate() {
+                flatten(op, part(&at), item, to)?;
+            }
+        }
+        native::Value::Dict(entries) => {
+            for (key, item) in entries {
+                flatten(op, part(&key_text(op, &key)?), item, to)?;
+            }
+        }
+        native::Value::Object(object) => {
+            let Object { form, parts, .. } = *object;
+            for (at, (field, item)) in parts.into_iter().enumerate() {
+                let name = match form {
+                    Form::Fields => part(&field),
+                    // The format keeps no names of its entries.
+                    Form::Named => part(&at),
+                    // The dict is the object's only part.
+                    Form::Ordered | Form::Member => name.clone(),
+                    // Its children come after the auxiliary data.
+                    Form::Registered => at.checked_sub(1).map_or_else(|| name.clone(), |at| part(&at)),
+                };
+                flatten(op, name, item, to)?;
+            }
+        }
+        native::Value::None
         | native::Value::Bool(_)
         | native::Value::Integer(_)
         | native::Value::Float(_)
         | native::Value::Complex(..)
         | native::Value::Text(_)
-        | native::Value::Bytes(_) => Err(other()),
+        | native::Value::Bytes(_) => {}
     }
+    Ok(())
 }
 
-fn write(path: &Path, tensors: &[(&str, &Tensor)]) -> Result<()> {
-    let op = "save";
+/// The key of a dict as a part of names.
+fn key_text(op: &'static str, key: &native::Value) -> Result<String> {
+    let text = match key {
+        native::Value::Text(text) => Some(text.clone()),
+        native::Value::Integer(digits) => {
+            i64::from_str_radix(digits, 16).ok().map(|number| number.to_string())
+        }
+        native::Value::Bool(_)
+        | native::Value::Float(_)
+        | native::Value::Complex(..)
+        | native::Value::Bytes(_)
+        | native::Value::None
+        | native::Value::Tensor(_)
+        | native::Value::Tuple(_)
+        | native::Value::List(_)
+        | native::Value::Dict(_)
+        | native::Value::Object(_) => None,
+    };
+    text.ok_or_else(|| {
+        let problem = "a dict of the file has keys that are neither texts nor integers of 64 bits".to_owned();
+        ErrorKind::Malformed { op, problem, required: "they must name its tensors".to_owned() }.into()
+    })
+}
+
+fn write(op: &'static str, path: &Path, tensors: &[(&str, &Tensor)]) -> Result<()> {
     let arrays = arrays_of(op, tensors)?;
     let refuse = |option, given: String, required: &str| {
         Err(ErrorKind::OptionValue { op, option, given, required: required.to_owned() }.into())

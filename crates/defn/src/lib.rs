@@ -201,7 +201,7 @@ pub use defn_cpu::{Allocator, MemoryReport, machine_code, memory_report};
 /// ```
 pub use defn_derive::Tree;
 pub use expr::{Expr, Operand};
-pub use files::{deserialize, load, save, serialize};
+pub use files::{deserialize, load, load_tree, save, save_tree, serialize};
 pub use fixed::Static;
 pub use grad::{Pullback, custom_grad, grad, hessian, jacobian, value_and_grad, value_and_grad_of, vjp};
 /// The crate whose [`f16`](half::f16) and [`bf16`](half::bf16) are the elements of tensors of f16 and bf16.
@@ -238,7 +238,7 @@ pub use profile::{Profile, ProfileStep};
 pub use saved::Saved;
 pub use stream::{Stream, stream};
 pub use tensor::{Element, Tensor};
-pub use tree::{Leaf, Tree, Visit, each, leaves, try_each};
+pub use tree::{Leaf, Tree, Visit, each, leaves, named_leaves, try_each};
 pub use vmap::{broadcast_vectors, reshape_vectors, vmap, vmap_at};
 
 /// The names that most programs use: `use defn::prelude::*;`.

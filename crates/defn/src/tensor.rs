@@ -6,7 +6,7 @@ use defn_core as core;
 use defn_core::backend::{Backend, HostMemory};
 use defn_core::builder::Arg;
 use defn_core::location::during;
-use defn_core::{DType, ErrorKind, Location, Name, Number, Result, Shape, TensorType};
+use defn_core::{AxisRef, DType, ErrorKind, Location, Name, Number, Result, Shape, TensorType};
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -263,6 +263,25 @@ impl Tensor {
     /// ```
     pub fn shape(&self) -> &Shape {
         &self.ty().shape
+    }
+
+    /// The size of an axis.
+    ///
+    /// ```
+    /// # use defn::{DType, Tensor};
+    /// let x = Tensor::full(&[2, 3], DType::F32, 0)?.rename(&[Some("row"), Some("column")])?;
+    /// assert_eq!((x.axis_size(0)?, x.axis_size("column")?), (2, 3));
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// An axis that does not exist (`Axis`).
+    #[track_caller]
+    pub fn axis_size(&self, axis: impl Into<AxisRef>) -> Result<usize> {
+        let location = Location::caller();
+        let axis =
+            self.shape().resolve("axis_size", &axis.into()).map_err(|error| error.at(Some(location)))?;
+        Ok(self.shape()[axis])
     }
 
     /// The vectorized axes, which are outside the shape: their names and sizes.

@@ -1,6 +1,7 @@
 //! Containers of tensors: tuples, arrays, vectors, and structs of the user's.
 
 use std::collections::BTreeMap;
+use std::fmt::{Display, Write};
 
 use defn_core::{ErrorKind, Location, Result};
 
@@ -128,9 +129,58 @@ pub struct Visit<'a, T, U> {
     leaf: &'a mut dyn FnMut(&T) -> U,
     /// The lengths of vectors on the way, variants and values: what leaves alone do not tell of the structure.
     lengths: Vec<usize>,
+    /// The names of the leaves, where they are wanted.
+    names: Option<Names>,
+}
+
+/// The names of the leaves that were visited.
+#[derive(Default)]
+struct Names {
+    /// The names of the parts on the way, with dots in between.
+    path: String,
+    leaves: Vec<String>,
 }
 
 impl<T, U> Visit<'_, T, U> {
+    /// Visits a part that has a name, or a position, in its container: [`named_leaves`] names leaves by their parts.
+    /// Without it, `part.visit(visit)` does the same, and the part has no name of its own.
+    ///
+    /// ```
+    /// use defn::{Leaf, Tensor, Tree, Visit};
+    ///
+    /// struct Affine<T> {
+    ///     weight: T,
+    ///     biases: Vec<T>,
+    /// }
+    ///
+    /// impl<T: Leaf> Tree<T> for Affine<T> {
+    ///     type Of<U: Leaf> = Affine<U>;
+    ///
+    ///     fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> Affine<U> {
+    ///         Affine { weight: visit.part("weight", &self.weight), biases: visit.part("biases", &self.biases) }
+    ///     }
+    /// }
+    /// let affine = Affine { weight: Tensor::scalar(1)?, biases: vec![Tensor::scalar(2)?] };
+    /// let names: Vec<String> = defn::named_leaves(&affine).into_iter().map(|(name, _)| name).collect();
+    /// assert_eq!(names, ["weight", "biases.0"]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    pub fn part<A: Tree<T>>(&mut self, name: impl Display, part: &A) -> A::Of<U>
+    where
+        T: Leaf,
+        U: Leaf,
+    {
+        let Some(names) = &mut self.names else { return part.visit(self) };
+        let end = names.path.len();
+        let dot = if end == 0 { "" } else { "." };
+        write!(names.path, "{dot}{name}").expect("strings take everything");
+        let of = part.visit(self);
+        if let Some(names) = &mut self.names {
+            names.path.truncate(end);
+        }
+        of
+    }
+
     /// Tells which of several forms a container has, such as the variant of an enum.
     ///
     /// ```
@@ -187,6 +237,9 @@ impl<T: Leaf> Tree<T> for T {
     type Of<U: Leaf> = U;
 
     fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> U {
+        if let Some(names) = &mut visit.names {
+            names.leaves.push(names.path.clone());
+        }
         (visit.leaf)(self)
     }
 }
@@ -196,7 +249,7 @@ impl<T: Leaf, A: Tree<T>> Tree<T> for Vec<A> {
 
     fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> Vec<A::Of<U>> {
         visit.lengths.push(self.len());
-        self.iter().map(|item| item.visit(visit)).collect()
+        self.iter().enumerate().map(|(at, item)| visit.part(at, item)).collect()
     }
 }
 
@@ -204,7 +257,8 @@ impl<T: Leaf, A: Tree<T>, const N: usize> Tree<T> for [A; N] {
     type Of<U: Leaf> = [A::Of<U>; N];
 
     fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> [A::Of<U>; N] {
-        self.each_ref().map(|item| item.visit(visit))
+        let mut at = 0..N;
+        self.each_ref().map(|item| visit.part(at.next().expect("N positions"), item))
     }
 }
 
@@ -223,7 +277,7 @@ impl<T: Leaf, A: Tree<T>> Tree<T> for BTreeMap<String, A> {
 
     fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> BTreeMap<String, A::Of<U>> {
         visit.variant(self.len());
-        self.iter().map(|(name, item)| (visit.keep(name), item.visit(visit))).collect()
+        self.iter().map(|(name, item)| (visit.keep(name), visit.part(name, item))).collect()
     }
 }
 
@@ -240,7 +294,7 @@ macro_rules! tuples {
             type Of<U: Leaf> = ($($name::Of<U>,)+);
 
             fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> Self::Of<U> {
-                ($(self.$index.visit(visit),)+)
+                ($(visit.part($index, &self.$index),)+)
             }
         }
     )*};
@@ -269,7 +323,7 @@ macro_rules! tree {
             type Of<U: $crate::Leaf> = $name<U>;
 
             fn visit<U: $crate::Leaf>(&self, visit: &mut $crate::Visit<'_, T, U>) -> $name<U> {
-                $name { $($field: $crate::Tree::visit(&self.$field, visit)),+ }
+                $name { $($field: visit.part(stringify!($field), &self.$field)),+ }
             }
         }
     };
@@ -277,20 +331,26 @@ macro_rules! tree {
 
 /// The same container with each leaf mapped.
 pub(crate) fn map<T: Leaf, U: Leaf, A: Tree<T>>(tree: &A, mut leaf: impl FnMut(&T) -> U) -> A::Of<U> {
-    tree.visit(&mut Visit { leaf: &mut leaf, lengths: Vec::new() })
+    tree.visit(&mut Visit { leaf: &mut leaf, lengths: Vec::new(), names: None })
 }
 
 /// The leaves in order, and the lengths of vectors on the way.
 pub(crate) fn flatten<T: Leaf, A: Tree<T>>(tree: &A) -> (Vec<T>, Vec<usize>) {
+    let (leaves, lengths, _) = taken_apart(tree, None);
+    (leaves, lengths)
+}
+
+/// The leaves in order, the lengths of vectors on the way, and the names of the leaves where `names` takes them.
+fn taken_apart<T: Leaf, A: Tree<T>>(tree: &A, names: Option<Names>) -> (Vec<T>, Vec<usize>, Option<Names>) {
     let mut leaves = Vec::new();
     let mut push = |leaf: &T| {
         leaves.push(leaf.clone());
         Nothing
     };
-    let mut visit = Visit { leaf: &mut push, lengths: Vec::new() };
+    let mut visit = Visit { leaf: &mut push, lengths: Vec::new(), names };
     tree.visit(&mut visit);
-    let lengths = visit.lengths;
-    (leaves, lengths)
+    let Visit { lengths, names, .. } = visit;
+    (leaves, lengths, names)
 }
 
 /// The leaves of a container, in order.
@@ -306,6 +366,29 @@ pub(crate) fn flatten<T: Leaf, A: Tree<T>>(tree: &A) -> (Vec<T>, Vec<usize>) {
 /// ```
 pub fn leaves<T: Leaf, A: Tree<T>>(tree: &A) -> Vec<T> {
     flatten(tree).0
+}
+
+/// The leaves of a container, in order, with the names of the fields, keys and positions that lead to them, with dots in
+/// between. A container that is a leaf has an empty name. [`Visit::part`] gives names to the parts of a container that
+/// is written by hand.
+///
+/// ```
+/// use defn::prelude::*;
+/// use defn::named_leaves;
+///
+/// #[derive(Tree)]
+/// struct Layer<T> {
+///     weight: T,
+///     bias: Option<T>,
+/// }
+/// let layer = Layer { weight: tensor![1.0, 2.0]?, bias: Some(Tensor::scalar(3.0)?) };
+/// let names: Vec<String> = named_leaves(&vec![layer]).into_iter().map(|(name, _)| name).collect();
+/// assert_eq!(names, ["0.weight", "0.bias"]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+pub fn named_leaves<T: Leaf, A: Tree<T>>(tree: &A) -> Vec<(String, T)> {
+    let (leaves, _, names) = taken_apart(tree, Some(Names::default()));
+    names.into_iter().flat_map(|names| names.leaves).zip(leaves).collect()
 }
 
 /// Applies a function to the corresponding leaves of containers of one structure; the results have that structure.

@@ -1,10 +1,13 @@
 //! Files that the facade writes and reads, and places.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
 use defn::prelude::*;
-use defn::{ErrorClass, load, save};
+use defn::{ErrorClass, Leaf, Visit, load, load_tree, named_leaves, save, save_tree};
+use defn_core::format::Array;
+use defn_core::format::native::{Form, Object, Value, write};
 
 /// A path of a file that is removed in the end.
 struct Scratch(PathBuf);
@@ -68,5 +71,175 @@ fn tensors_are_copied_moved_and_freed() -> Result<(), defn::Error> {
     assert!(!x.backend_deallocate()?);
     assert_eq!(x.to_vec::<f32>().unwrap_err().class(), ErrorClass::Backend);
     assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0]);
+    Ok(())
+}
+
+#[derive(Tree)]
+struct Layer<T> {
+    weight: T,
+    bias: Option<T>,
+    #[tree(static)]
+    slope: f64,
+}
+
+#[derive(Tree)]
+enum Head<T> {
+    Linear(T),
+    Mixed { r#in: BTreeMap<String, T>, out: (T, [T; 2]) },
+}
+
+/// Parts without names, as a container that is written by hand may have.
+struct Bare<T>(T, T);
+
+impl<T: Leaf> Tree<T> for Bare<T> {
+    type Of<U: Leaf> = Bare<U>;
+
+    fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> Bare<U> {
+        Bare(self.0.visit(visit), self.1.visit(visit))
+    }
+}
+
+fn names<A: Tree<Tensor>>(tree: &A) -> Vec<String> {
+    named_leaves(tree).into_iter().map(|(name, _)| name).collect()
+}
+
+#[test]
+fn leaves_have_the_names_of_their_parts() -> Result<(), defn::Error> {
+    let x = Tensor::scalar(1)?;
+    assert_eq!(names(&x), [""]);
+    assert_eq!(names(&(x.clone(), vec![x.clone()])), ["0", "1.0"]);
+    let layer = |bias| Layer { weight: x.clone(), bias, slope: 1.0 };
+    assert_eq!(names(&[layer(None), layer(Some(x.clone()))]), ["0.weight", "1.weight", "1.bias"]);
+    assert_eq!(names(&Head::Linear(x.clone())), ["0"]);
+    let keys = BTreeMap::from([("b".to_owned(), x.clone()), ("a".to_owned(), x.clone())]);
+    let mixed = Head::Mixed { r#in: keys, out: (x.clone(), [x.clone(), x.clone()]) };
+    assert_eq!(names(&mixed), ["in.a", "in.b", "out.0", "out.1.0", "out.1.1"]);
+    assert_eq!(names(&(Bare(x.clone(), x.clone()),)), ["0", "0"]);
+    Ok(())
+}
+
+#[test]
+fn every_format_holds_containers() -> Result<(), defn::Error> {
+    let layer = Layer { weight: tensor![[1.0, 2.0]]?, bias: Some(tensor![3, 4]?), slope: 0.5 };
+    let tree = (vec![layer], Tensor::from_slice(&[5i64], &[])?);
+    let template = |sizes: &[usize], dtype| Tensor::template(sizes, dtype);
+    let like_layer = Layer {
+        weight: Tensor::full(&[1, 2], DType::F32, 0)?.rename(&[None, Some("in")])?,
+        bias: Some(template(&[2], DType::S32)?),
+        slope: 0.25,
+    };
+    let like = (vec![like_layer], template(&[], DType::S64)?);
+    for suffix in ["npz", "safetensors", "defn"] {
+        let file = Scratch::new(&format!("tree.{suffix}"));
+        save_tree(&file.0, &tree)?;
+        let (layers, last) = load_tree(&file.0, &like)?;
+        assert_eq!(layers[0].weight.ty().to_string(), "f32[1][in: 2]", "{suffix}");
+        assert_eq!(layers[0].weight.to_vec::<f32>()?, [1.0, 2.0]);
+        assert_eq!(layers[0].bias.as_ref().expect("a bias").to_vec::<i32>()?, [3, 4]);
+        assert_eq!((layers[0].slope, last.item::<i64>()?), (0.25, 5));
+        let mut found: Vec<String> = load(&file.0)?.into_iter().map(|(name, _)| name).collect();
+        found.sort();
+        assert_eq!(found, ["0.0.bias", "0.0.weight", "1"]);
+    }
+    // One leaf, whose name the file does not hold.
+    let file = Scratch::new("tree.npy");
+    save_tree(&file.0, &[tensor![1.5]?])?;
+    let [x] = load_tree(&file.0, &[template(&[1], DType::F32)?])?;
+    assert_eq!(x.to_vec::<f32>()?, [1.5]);
+    Ok(())
+}
+
+#[test]
+fn containers_that_do_not_fit_are_refused() -> Result<(), defn::Error> {
+    let file = Scratch::new("strict.npz");
+    let x = tensor![1.0, 2.0]?;
+    save_tree(&file.0, &(x.clone(), x.clone()))?;
+    let text = |result: Result<(), defn::Error>| result.unwrap_err().to_string();
+    let template = |size| Tensor::template(&[size], DType::F32);
+    let cases = [
+        (
+            text(load_tree(&file.0, &(x.clone(), (x.clone(), x.clone()))).map(drop)),
+            "load_tree: the file has no tensor `1.0`, one for each leaf of the container is required",
+        ),
+        (
+            text(load_tree(&file.0, &(x.clone(),)).map(drop)),
+            "load_tree: the file has a tensor `1`, the container has no leaf of this name",
+        ),
+        (
+            text(load_tree(&file.0, &(template(2)?, template(3)?)).map(drop)),
+            "load_tree: `1` of the file is f32[2], the container has f32[3] there",
+        ),
+        (
+            text(load_tree(&file.0, &(x.clone(), x.as_type(DType::F64)?)).map(drop)),
+            "load_tree: `1` of the file is f32[2], the container has f64[2] there",
+        ),
+        (
+            text(save_tree(&file.0, &Bare(x.clone(), x.clone()))),
+            "save_tree: the name of a leaf is `` twice, it must be another for each; name the parts with Visit::part",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert!(text.starts_with(expected), "{text}");
+        assert!(text.contains("files.rs"), "{text}");
+    }
+    // The file is as it was.
+    assert_eq!(load(&file.0)?.len(), 2);
+    // Other names of axes.
+    let file = Scratch::new("strict.defn");
+    save_tree(&file.0, &x.rename(&[Some("row")])?)?;
+    assert_eq!(load_tree(&file.0, &x)?.ty().to_string(), "f32[row: 2]");
+    let other = load_tree(&file.0, &x.rename(&[Some("column")])?).unwrap_err();
+    assert_eq!(other.class(), ErrorClass::Format);
+    Ok(())
+}
+
+/// A file as Python writes it: containers within others, and values that are no tensors.
+#[test]
+fn containers_of_python_are_read() -> Result<(), defn::Error> {
+    let tensor = |number: f32| -> Result<Value, defn::Error> {
+        Ok(Value::Tensor(Box::new(Array::of("test", Tensor::scalar(number)?.core())?)))
+    };
+    let text = |text: &str| Value::Text(text.to_owned());
+    let object = |form, parts| {
+        let (module, class) = ("models".to_owned(), "Layer".to_owned());
+        Value::Object(Box::new(Object { module, class, form, parts }))
+    };
+    let fields = vec![("weight".to_owned(), tensor(1.0)?), ("name".to_owned(), text("dense"))];
+    let ordered = Value::Dict(vec![(Value::Integer("-a".to_owned()), tensor(2.0)?)]);
+    let registered = vec![(String::new(), Value::Bool(true)), (String::new(), tensor(3.0)?)];
+    let value = Value::Dict(vec![
+        (text("layers"), Value::List(vec![object(Form::Fields, fields), Value::None])),
+        (text("ordered"), object(Form::Ordered, vec![(String::new(), ordered)])),
+        (text("own"), object(Form::Registered, registered)),
+        (
+            text("named"),
+            object(Form::Named, vec![(String::new(), tensor(4.0)?), (String::new(), tensor(5.0)?)]),
+        ),
+        (text("member"), object(Form::Member, vec![(String::new(), text("RELU"))])),
+    ]);
+    let bytes = write("test", &value)?;
+    let read = defn::deserialize(bytes)?;
+    let mut numbers = Vec::new();
+    for (name, x) in &read {
+        numbers.push((name.as_str(), x.item::<f32>()?));
+    }
+    assert_eq!(
+        numbers,
+        [("layers.0.weight", 1.0), ("ordered.-10", 2.0), ("own.0", 3.0), ("named.0", 4.0), ("named.1", 5.0)]
+    );
+    let odd = Value::Dict(vec![(Value::Float(0.5), tensor(1.0)?)]);
+    assert_eq!(defn::deserialize(write("test", &odd)?).unwrap_err().class(), ErrorClass::Format);
+    Ok(())
+}
+
+#[test]
+fn the_size_of_an_axis_that_does_not_exist_is_an_error() -> Result<(), defn::Error> {
+    let x = tensor![[1.0, 2.0, 6.0]]?;
+    let mean = |axis: i64| jit(move |x: Expr| x.sum(1, false) / x.axis_size(axis) as i32);
+    assert_eq!(mean(-1).call(x.clone())?.to_vec::<f32>()?, [3.0]);
+    for error in [x.axis_size(2).unwrap_err(), mean(2).call(x).unwrap_err()] {
+        assert!(error.to_string().starts_with("axis_size: "), "{error}");
+        assert!(error.location().is_some_and(|location| location.to_string().contains("files.rs")));
+    }
     Ok(())
 }

@@ -111,7 +111,10 @@ fn arm(path: &TokenStream, fields: &Fields, variant: Option<usize>) -> Result<To
         let binding = format_ident!("__field{at}");
         let value = match is_static(field)? {
             true => quote!(::defn::Visit::keep(visit, #binding)),
-            false => quote!(::defn::Tree::visit(#binding, visit)),
+            false => {
+                let part = field.ident.as_ref().map_or(at.to_string(), |name| name.unraw().to_string());
+                quote!(::defn::Visit::part(visit, #part, #binding))
+            }
         };
         match &field.ident {
             Some(name) => {
