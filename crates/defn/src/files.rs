@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use defn_core as core;
-use defn_core::TensorType;
 use defn_core::backend::HostMemory;
 use defn_core::format::native::{Form, Object};
 use defn_core::format::{Array, native, npy, npz, safetensors};
@@ -105,9 +104,9 @@ pub fn save_tree<A: Tree<Tensor>>(path: impl AsRef<Path>, tree: &A) -> Result<()
 }
 
 /// Reads a file of tensors that [`save_tree`] or Python has written into a container of the same structure as `like`,
-/// whose leaves may be [templates](Tensor::template). The file must hold a tensor of the same dtype and shape for the
-/// [name](named_leaves) of each leaf, and no other. Names of axes are those of the file, or else of `like`. The tensors
-/// are on the default backend.
+/// whose leaves may be [templates](Tensor::template). The file must hold a tensor of the same dtype, shape and
+/// vectorized axes for the [name](named_leaves) of each leaf, and no other. Names of axes are those of the file, or else
+/// of `like`. The tensors are on the default backend.
 ///
 /// ```
 /// use defn::prelude::*;
@@ -125,8 +124,8 @@ pub fn save_tree<A: Tree<Tensor>>(path: impl AsRef<Path>, tree: &A) -> Result<()
 /// ```
 ///
 /// # Errors
-/// A file without a tensor for a leaf, with one more, or with one of another type (`Format`); two leaves of one name
-/// (`Option`); and those of [`load`].
+/// A file without a tensor for a leaf, with one more, with two of one name, or with one of another type (`Format`); two
+/// leaves of one name (`Option`); and those of [`load`].
 #[track_caller]
 pub fn load_tree<A: Tree<Tensor>>(path: impl AsRef<Path>, like: &A) -> Result<A::Of<Tensor>> {
     let location = Location::caller();
@@ -191,8 +190,15 @@ fn read_into(op: &'static str, path: &Path, leaves: Vec<(String, Tensor)>) -> Re
         // The tensor of an `.npy` file has no name.
         name.clone_from(leaf);
     }
-    let mut found: BTreeMap<&str, &Tensor> =
-        tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+    let mut found: BTreeMap<&str, &Tensor> = BTreeMap::new();
+    for (name, tensor) in &tensors {
+        if found.insert(name, tensor).is_some() {
+            let problem = format!("the file has two tensors `{name}`");
+            return Err(
+                malformed(problem, "one for each leaf of the container is required".to_owned()).into()
+            );
+        }
+    }
     let mut of_leaf = |(name, like): &(String, Tensor)| {
         let Some(tensor) = found.remove(name.as_str()) else {
             let problem = format!("the file has no tensor `{name}`");
@@ -200,9 +206,9 @@ fn read_into(op: &'static str, path: &Path, leaves: Vec<(String, Tensor)>) -> Re
                 malformed(problem, "one for each leaf of the container is required".to_owned()).into()
             );
         };
-        with_names_of(tensor, like.ty())?.ok_or_else(|| {
-            let problem = format!("`{name}` of the file is {}", tensor.ty());
-            malformed(problem, format!("the container has {} there", like.ty())).into()
+        with_names_of(tensor, like)?.ok_or_else(|| {
+            let problem = format!("`{name}` of the file is {}", whole_type(tensor));
+            malformed(problem, format!("the container has {} there", whole_type(like))).into()
         })
     };
     let of_leaves = leaves.iter().map(&mut of_leaf).collect::<Result<_>>()?;
@@ -215,23 +221,31 @@ fn read_into(op: &'static str, path: &Path, leaves: Vec<(String, Tensor)>) -> Re
     }
 }
 
-/// The tensor if it has a type, with the names of the type's axes where it has none itself.
-fn with_names_of(tensor: &Tensor, ty: &TensorType) -> Result<Option<Tensor>> {
-    if tensor.ty() == ty {
-        return Ok(Some(tensor.clone()));
-    }
-    let shape = tensor.shape();
-    if tensor.dtype() != ty.dtype || shape.sizes() != ty.shape.sizes() {
+/// The tensor if it has the type of another one, with the names of its axes where it has none itself.
+fn with_names_of(tensor: &Tensor, like: &Tensor) -> Result<Option<Tensor>> {
+    let (shape, wanted) = (tensor.shape(), like.shape());
+    let fits = tensor.dtype() == like.dtype() && shape.sizes() == wanted.sizes();
+    if !fits || tensor.vectorized_axes() != like.vectorized_axes() {
         return Ok(None);
     }
-    match (shape.has_names(), ty.shape.has_names()) {
-        (true, true) => Ok(None),
-        (true, false) | (false, false) => Ok(Some(tensor.clone())),
+    match (shape.has_names(), wanted.has_names()) {
+        (true, true) if shape != wanted => Ok(None),
+        (true, true | false) | (false, false) => Ok(Some(tensor.clone())),
         (false, true) => {
-            let names: Vec<Option<&str>> = ty.shape.names().map(|name| name.map(|name| &**name)).collect();
+            let names: Vec<Option<&str>> = wanted.names().map(|name| name.map(|name| &**name)).collect();
             tensor.rename(&names).map(Some)
         }
     }
+}
+
+/// The type with the vectorized axes, which are outside of it.
+fn whole_type(tensor: &Tensor) -> String {
+    let axes: Vec<String> =
+        tensor.vectorized_axes().iter().map(|(name, size)| format!("{name}: {size}")).collect();
+    if axes.is_empty() {
+        return tensor.ty().to_string();
+    }
+    format!("{}, vectorized over {}", tensor.ty(), axes.join(", "))
 }
 
 /// Refuses names that are given twice.
@@ -239,8 +253,8 @@ fn distinct<'a>(op: &'static str, names: impl Iterator<Item = &'a str>) -> Resul
     let mut seen = BTreeSet::new();
     for name in names {
         if !seen.insert(name) {
-            let required = "another for each; name the parts with Visit::part".to_owned();
-            let (option, given) = ("the name of a leaf", format!("`{name}` twice"));
+            let required = "that of one; name the parts with Visit::part".to_owned();
+            let (option, given) = ("the name of two leaves", format!("`{name}`"));
             return Err(ErrorKind::OptionValue { op, option, given, required }.into());
         }
     }

@@ -175,7 +175,7 @@ fn containers_that_do_not_fit_are_refused() -> Result<(), defn::Error> {
         ),
         (
             text(save_tree(&file.0, &Bare(x.clone(), x.clone()))),
-            "save_tree: the name of a leaf is `` twice, it must be another for each; name the parts with Visit::part",
+            "save_tree: the name of two leaves is ``, it must be that of one; name the parts with Visit::part",
         ),
     ];
     for (text, expected) in cases {
@@ -190,6 +190,14 @@ fn containers_that_do_not_fit_are_refused() -> Result<(), defn::Error> {
     assert_eq!(load_tree(&file.0, &x)?.ty().to_string(), "f32[row: 2]");
     let other = load_tree(&file.0, &x.rename(&[Some("column")])?).unwrap_err();
     assert_eq!(other.class(), ErrorClass::Format);
+    // Vectorized axes, which a type does not show.
+    let rows = tensor![[1.0, 2.0], [3.0, 4.0]]?.vectorize(&["row"])?;
+    save_tree(&file.0, &rows)?;
+    assert_eq!(load_tree(&file.0, &rows)?.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+    let error = text(load_tree(&file.0, &x).map(drop));
+    let expected =
+        "load_tree: `` of the file is f32[2], vectorized over row: 2, the container has f32[2] there";
+    assert!(error.starts_with(expected), "{error}");
     Ok(())
 }
 
@@ -227,6 +235,14 @@ fn containers_of_python_are_read() -> Result<(), defn::Error> {
         numbers,
         [("layers.0.weight", 1.0), ("ordered.-10", 2.0), ("own.0", 3.0), ("named.0", 4.0), ("named.1", 5.0)]
     );
+    // Two ways to one name.
+    let inner = Value::Dict(vec![(text("b"), tensor(1.0)?)]);
+    let value = Value::Dict(vec![(text("a.b"), tensor(2.0)?), (text("a"), inner)]);
+    let file = Scratch::new("twice.defn");
+    fs::write(&file.0, write("test", &value)?).expect("a file");
+    let like = BTreeMap::from([("a.b".to_owned(), Tensor::scalar(0.0)?)]);
+    let error = load_tree(&file.0, &like).map(drop).unwrap_err();
+    assert!(error.to_string().starts_with("load_tree: the file has two tensors `a.b`, "), "{error}");
     let odd = Value::Dict(vec![(Value::Float(0.5), tensor(1.0)?)]);
     assert_eq!(defn::deserialize(write("test", &odd)?).unwrap_err().class(), ErrorClass::Format);
     Ok(())
