@@ -10,9 +10,11 @@ use defn_core as core;
 use defn_core::backend::HostMemory;
 use defn_core::format::native::{Form, Object};
 use defn_core::format::{Array, native, npy, npz, safetensors};
+use defn_core::vectorize::vectorized_axes_text;
 use defn_core::{ErrorKind, Location, Result};
 
-use crate::{Tensor, Tree, default_backend, named_leaves, try_each};
+use crate::tree::{add_part, map};
+use crate::{Tensor, Tree, default_backend, named_leaves};
 
 /// Reads a file of tensors by name: `.npy`, `.npz`, `.safetensors`, or `.defn`, which [`save`] writes. The first bytes
 /// determine the format.
@@ -130,9 +132,9 @@ pub fn save_tree<A: Tree<Tensor>>(path: impl AsRef<Path>, tree: &A) -> Result<()
 pub fn load_tree<A: Tree<Tensor>>(path: impl AsRef<Path>, like: &A) -> Result<A::Of<Tensor>> {
     let location = Location::caller();
     read_into("load_tree", path.as_ref(), named_leaves(like))
-        .and_then(|tensors| {
+        .map(|tensors| {
             let mut tensors = tensors.into_iter();
-            try_each([like], |[_]| Ok(tensors.next().expect("a tensor for each leaf")))
+            map(like, |_| tensors.next().expect("a tensor for each leaf"))
         })
         .map_err(|error| error.at(Some(location)))
 }
@@ -182,7 +184,10 @@ fn read(op: &'static str, path: &Path) -> Result<Vec<(String, Tensor)>> {
 /// The tensors of a file for some leaves, in their order.
 fn read_into(op: &'static str, path: &Path, leaves: Vec<(String, Tensor)>) -> Result<Vec<Tensor>> {
     distinct(op, leaves.iter().map(|(name, _)| name.as_str()))?;
-    let malformed = |problem: String, required: String| ErrorKind::Malformed { op, problem, required };
+    let malformed = |problem, required: &str| -> core::Error {
+        ErrorKind::Malformed { op, problem, required: required.to_owned() }.into()
+    };
+    let one_each = "one for each leaf of the container is required";
     let mut tensors = read(op, path)?;
     if let ([(name, _)], [(leaf, _)]) = (&mut tensors[..], &leaves[..])
         && name.is_empty()
@@ -193,22 +198,16 @@ fn read_into(op: &'static str, path: &Path, leaves: Vec<(String, Tensor)>) -> Re
     let mut found: BTreeMap<&str, &Tensor> = BTreeMap::new();
     for (name, tensor) in &tensors {
         if found.insert(name, tensor).is_some() {
-            let problem = format!("the file has two tensors `{name}`");
-            return Err(
-                malformed(problem, "one for each leaf of the container is required".to_owned()).into()
-            );
+            return Err(malformed(format!("the file has two tensors `{name}`"), one_each));
         }
     }
     let mut of_leaf = |(name, like): &(String, Tensor)| {
         let Some(tensor) = found.remove(name.as_str()) else {
-            let problem = format!("the file has no tensor `{name}`");
-            return Err(
-                malformed(problem, "one for each leaf of the container is required".to_owned()).into()
-            );
+            return Err(malformed(format!("the file has no tensor `{name}`"), one_each));
         };
         with_names_of(tensor, like)?.ok_or_else(|| {
             let problem = format!("`{name}` of the file is {}", whole_type(tensor));
-            malformed(problem, format!("the container has {} there", whole_type(like))).into()
+            malformed(problem, &format!("the container has {} there", whole_type(like)))
         })
     };
     let of_leaves = leaves.iter().map(&mut of_leaf).collect::<Result<_>>()?;
@@ -216,7 +215,7 @@ fn read_into(op: &'static str, path: &Path, leaves: Vec<(String, Tensor)>) -> Re
         None => Ok(of_leaves),
         Some(name) => {
             let problem = format!("the file has a tensor `{name}`");
-            Err(malformed(problem, "the container has no leaf of this name".to_owned()).into())
+            Err(malformed(problem, "the container has no leaf of this name"))
         }
     }
 }
@@ -238,14 +237,12 @@ fn with_names_of(tensor: &Tensor, like: &Tensor) -> Result<Option<Tensor>> {
     }
 }
 
-/// The type with the vectorized axes, which are outside of it.
+/// The type after the vectorized axes, which are outside of it.
 fn whole_type(tensor: &Tensor) -> String {
-    let axes: Vec<String> =
-        tensor.vectorized_axes().iter().map(|(name, size)| format!("{name}: {size}")).collect();
-    if axes.is_empty() {
-        return tensor.ty().to_string();
+    match tensor.vectorized_axes() {
+        [] => tensor.ty().to_string(),
+        axes => format!("{} {}", vectorized_axes_text(axes), tensor.ty()),
     }
-    format!("{}, vectorized over {}", tensor.ty(), axes.join(", "))
 }
 
 /// Refuses names that are given twice.
@@ -287,7 +284,11 @@ fn flatten(
     value: native::Value,
     to: &mut Vec<(String, Array)>,
 ) -> Result<()> {
-    let part = |of: &dyn Display| if name.is_empty() { of.to_string() } else { format!("{name}.{of}") };
+    let part = |of: &dyn Display| {
+        let mut name = name.clone();
+        add_part(&mut name, of);
+        name
+    };
     match value {
         native::Value::Tensor(array) => to.push((name, *array)),
         native::Value::Tuple(items) | native::Value::List(items) => {

@@ -141,6 +141,12 @@ struct Names {
     leaves: Vec<String>,
 }
 
+/// Adds the name of a part to that of its container.
+pub(crate) fn add_part(path: &mut String, part: impl Display) {
+    let dot = if path.is_empty() { "" } else { "." };
+    write!(path, "{dot}{part}").expect("strings take everything");
+}
+
 impl<T, U> Visit<'_, T, U> {
     /// Visits a part that has a name, or a position, in its container: [`named_leaves`] names leaves by their parts.
     /// Without it, `part.visit(visit)` does the same, and the part has no name of its own.
@@ -172,8 +178,7 @@ impl<T, U> Visit<'_, T, U> {
     {
         let Some(names) = &mut self.names else { return part.visit(self) };
         let end = names.path.len();
-        let dot = if end == 0 { "" } else { "." };
-        write!(names.path, "{dot}{name}").expect("strings take everything");
+        add_part(&mut names.path, name);
         let of = part.visit(self);
         if let Some(names) = &mut self.names {
             names.path.truncate(end);
@@ -336,21 +341,15 @@ pub(crate) fn map<T: Leaf, U: Leaf, A: Tree<T>>(tree: &A, mut leaf: impl FnMut(&
 
 /// The leaves in order, and the lengths of vectors on the way.
 pub(crate) fn flatten<T: Leaf, A: Tree<T>>(tree: &A) -> (Vec<T>, Vec<usize>) {
-    let (leaves, lengths, _) = taken_apart(tree, None);
-    (leaves, lengths)
-}
-
-/// The leaves in order, the lengths of vectors on the way, and the names of the leaves where `names` takes them.
-fn taken_apart<T: Leaf, A: Tree<T>>(tree: &A, names: Option<Names>) -> (Vec<T>, Vec<usize>, Option<Names>) {
     let mut leaves = Vec::new();
     let mut push = |leaf: &T| {
         leaves.push(leaf.clone());
         Nothing
     };
-    let mut visit = Visit { leaf: &mut push, lengths: Vec::new(), names };
+    let mut visit = Visit { leaf: &mut push, lengths: Vec::new(), names: None };
     tree.visit(&mut visit);
-    let Visit { lengths, names, .. } = visit;
-    (leaves, lengths, names)
+    let lengths = visit.lengths;
+    (leaves, lengths)
 }
 
 /// The leaves of a container, in order.
@@ -387,8 +386,10 @@ pub fn leaves<T: Leaf, A: Tree<T>>(tree: &A) -> Vec<T> {
 /// # Ok::<(), defn::Error>(())
 /// ```
 pub fn named_leaves<T: Leaf, A: Tree<T>>(tree: &A) -> Vec<(String, T)> {
-    let (leaves, _, names) = taken_apart(tree, Some(Names::default()));
-    names.into_iter().flat_map(|names| names.leaves).zip(leaves).collect()
+    let mut nothing = |_: &T| Nothing;
+    let mut visit = Visit { leaf: &mut nothing, lengths: Vec::new(), names: Some(Names::default()) };
+    tree.visit(&mut visit);
+    visit.names.into_iter().flat_map(|names| names.leaves).zip(leaves(tree)).collect()
 }
 
 /// Applies a function to the corresponding leaves of containers of one structure; the results have that structure.

@@ -195,8 +195,7 @@ fn containers_that_do_not_fit_are_refused() -> Result<(), defn::Error> {
     save_tree(&file.0, &rows)?;
     assert_eq!(load_tree(&file.0, &rows)?.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
     let error = text(load_tree(&file.0, &x).map(drop));
-    let expected =
-        "load_tree: `` of the file is f32[2], vectorized over row: 2, the container has f32[2] there";
+    let expected = "load_tree: `` of the file is vectorized[row: 2] f32[2], the container has f32[2] there";
     assert!(error.starts_with(expected), "{error}");
     Ok(())
 }

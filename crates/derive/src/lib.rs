@@ -112,7 +112,8 @@ fn arm(path: &TokenStream, fields: &Fields, variant: Option<usize>) -> Result<To
         let value = match is_static(field)? {
             true => quote!(::defn::Visit::keep(visit, #binding)),
             false => {
-                let part = field.ident.as_ref().map_or(at.to_string(), |name| name.unraw().to_string());
+                let part =
+                    field.ident.as_ref().map_or_else(|| at.to_string(), |name| name.unraw().to_string());
                 quote!(::defn::Visit::part(visit, #part, #binding))
             }
         };

@@ -94,12 +94,15 @@ impl Model {
     fn open(path: &Path) -> Result<Model, Failure> {
         if !path.exists() {
             let (images, labels) = digits()?;
-            let Params { weights, bias } = train(&images, &labels)?;
-            defn::save(path, &[("weights", &weights), ("bias", &bias)])?;
+            defn::save_tree(path, &train(&images, &labels)?)?;
         }
-        let mut tensors = defn::load(path)?.into_iter().collect();
-        let weights = named(&mut tensors, "weights", path)?;
-        let params = Params { weights, bias: named(&mut tensors, "bias", path)? };
+        let params = defn::load_tree(
+            path,
+            &Params {
+                weights: Tensor::template(&[PIXELS, CLASSES], DType::F32)?,
+                bias: Tensor::template(&[CLASSES], DType::F32)?,
+            },
+        )?;
         let image = Tensor::template(&[PIXELS], DType::F32)?;
         Ok(Model { predict: jit(predict).compile((params.clone(), image))?, params })
     }
