@@ -163,6 +163,7 @@ UNREACHED = {
     "Executables": "stages are compiled by the run, one program for each",
     "Program": "stages are compiled by the run, each from its own graph",
     "OtherMesh": "a sharded function is traced for its own mesh",
+    "OnlyTensors": 'kernels of other runtimes are compiled by "cpu"',
     # These need a separate process.
     "NoPlugin": "test_pjrt_refusals.py runs without plugins",
     "Forked": "test_pjrt_processes.py forks",

@@ -95,6 +95,10 @@ pub enum DeviceError {
     NotPlanned,
     #[error("asm: the compiler does not show code, one that does is required; compile with \"cpu\"")]
     NoAssembly,
+    #[error(
+        "run: the compiler's programs run on tensors, ones that run on memory of the caller are required; compile with \"cpu\""
+    )]
+    OnlyTensors,
     #[error("save: {problem}, {required}")]
     NotWritten { problem: &'static str, required: &'static str },
     #[error("{op}: the target \"{target}\" is unknown, it must be one of {known}")]
@@ -132,6 +136,7 @@ impl DeviceError {
             | DeviceError::NotWritten { .. }
             | DeviceError::NotPlanned
             | DeviceError::NoAssembly
+            | DeviceError::OnlyTensors
             | DeviceError::Executable { .. } => ErrorClass::Compile,
         }
     }

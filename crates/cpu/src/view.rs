@@ -226,7 +226,7 @@ pub(crate) fn dangling() -> *mut u8 {
     std::ptr::without_provenance_mut(64)
 }
 
-fn is_aligned(ty: &TensorType, start: *const u8) -> bool {
+pub(crate) fn is_aligned(ty: &TensorType, start: *const u8) -> bool {
     start.addr().is_multiple_of(element_align(ty))
 }
 

@@ -154,6 +154,20 @@ pub trait Executable: fmt::Debug + Send + Sync {
         Ok(buffers_of(self.run(backend, owned, hooks)?))
     }
 
+    /// As [`Executable::run`], on memory of the caller, without tensors: the bytes of each argument and of each
+    /// result, in the layout of the backend of the host. Programs of other runtimes call such parts of
+    /// themselves.
+    ///
+    /// # Errors
+    /// Errors that depend on the elements, memory, and a compiler whose programs run only on tensors.
+    ///
+    /// # Panics
+    /// If a number or a size differs from the program's, or memory is not aligned for its elements.
+    fn run_on_bytes(&self, arguments: &[&[u8]], results: &mut [&mut [u8]]) -> Result<()> {
+        let _ = (arguments, results);
+        Err(DeviceError::OnlyTensors.into())
+    }
+
     /// Runs on several lists of arguments, each with the backend that holds its tensors, and returns one list
     /// of results for each. A compiler that drives several devices distributes the lists that are on none of
     /// them round-robin, and runs on the devices in parallel.

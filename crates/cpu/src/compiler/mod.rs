@@ -257,6 +257,12 @@ impl Executable for Compiled {
         }
         self.run_here(arguments, hooks)
     }
+
+    fn run_on_bytes(&self, arguments: &[&[u8]], results: &mut [&mut [u8]]) -> Result<()> {
+        settings::check()?;
+        let _modes = DefaultModes::set();
+        interruptible(|| self.plan.run_on_bytes(&self.backend, arguments, results))
+    }
 }
 
 impl Compiled {

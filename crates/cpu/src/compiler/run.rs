@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use defn_core::backend::{Backend, Buffer, Buffers, Hooks};
+use defn_core::backend::{Backend, Buffer, Buffers, Hooks, NoHooks};
 use defn_core::evaluator::{adopt, tensors_of};
 use defn_core::graph::{Graph, Node, Value};
 use defn_core::memory::check;
 use defn_core::profile::Recorder;
-use defn_core::{Error, Result, form, stack};
+use defn_core::{Error, Result, TensorType, form, stack};
 use smallvec::SmallVec;
 
 use super::buffer_assignment::{BufferRef, ResultBinding};
 use super::plan::{Plan, Step, Work};
 use crate::backend::{buffer, run_into, window};
 use crate::buffer::{Storage, Window};
-use crate::view::{View, ViewMut, dangling};
+use crate::view::{View, ViewMut, dangling, is_aligned};
 
 /// One run of a plan.
 pub(super) struct PlanRun<'a> {
@@ -246,6 +246,38 @@ impl PlanRun<'_> {
             outputs.push(buffer(window));
         }
         Ok(outputs)
+    }
+}
+
+impl Plan {
+    /// Runs on memory of the caller.
+    ///
+    /// # Panics
+    /// If a number or a size differs from the plan's, or memory is not aligned for its elements.
+    pub(super) fn run_on_bytes(
+        &self,
+        backend: &Arc<dyn Backend>,
+        arguments: &[&[u8]],
+        results: &mut [&mut [u8]],
+    ) -> Result<()> {
+        let is_for = |ty: &TensorType, start: *const u8, bytes: usize| {
+            ty.byte_size() == bytes && (bytes == 0 || is_aligned(ty, start))
+        };
+        let inputs = self.region.inputs();
+        assert_eq!((arguments.len(), results.len()), (inputs.len(), self.results.len()));
+        assert!(inputs.iter().zip(arguments).all(|(ty, bytes)| is_for(ty, bytes.as_ptr(), bytes.len())));
+        let mut outputs = self.region.result_types().zip(&*results);
+        assert!(outputs.all(|(ty, bytes)| is_for(ty, bytes.as_ptr(), bytes.len())));
+        let arguments: Pointers = arguments.iter().map(|bytes| bytes.as_ptr().cast_mut()).collect();
+        let results: Pointers = results.iter_mut().map(|bytes| bytes.as_mut_ptr()).collect();
+        let mut arena = (self.arena > 0)
+            .then(|| allocate_for_node(self, self.largest_temporary, self.arena))
+            .transpose()?;
+        let arena = arena.as_mut().map_or_else(dangling, start_of);
+        let run = PlanRun { backend, hooks: &NoHooks, recorder: None };
+        // SAFETY: memory has the types' sizes and alignments. That of results is borrowed mutably, so that nothing else
+        // uses it, and no argument is donated.
+        unsafe { run.plan(self, &PlanBuffers { arguments: &arguments, results: &results, arena }) }
     }
 }
 
