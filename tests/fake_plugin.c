@@ -1,5 +1,6 @@
 /* A plugin whose one device keeps tensors, computes nothing, and has little memory: what a real one answers only on a
-   machine that lacks something. MAJOR is the version of the interface that it says it speaks, PLATFORM the device's. */
+   machine that lacks something. MAJOR is the version of the interface that it says it speaks, PLATFORM the device's.
+   CUSTOM_CALLS is 0 without that extension, 1 if it refuses functions, and 2 if it is too short to have them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,10 +95,15 @@ static PJRT_Error* ready(PJRT_Buffer_ReadyEvent_Args* a) { a->event = NULL; retu
 static PJRT_Error* pointer(PJRT_Buffer_UnsafePointer_Args* a) { a->buffer_pointer = (uintptr_t)a->buffer->bytes; return NULL; }
 static PJRT_Error* slot(PJRT_Device_LocalHardwareId_Args* a) { a->local_hardware_id = 3; return NULL; }
 
+static PJRT_Error* refuse(void* a) { (void)a; return &no_driver; }
+static struct { PJRT_Extension_Base base; void* types; void* data; PJRT_Error* (*add)(void*); } calls = {
+    {CUSTOM_CALLS == 2 ? sizeof(PJRT_Extension_Base) : sizeof calls, PJRT_Extension_Type_FFI, NULL}, NULL, NULL, refuse};
+
 static PJRT_Api table;
 
 const PJRT_Api* GetPjrtApi(void) {
   table.struct_size = sizeof table;
+  if (CUSTOM_CALLS) table.extension_start = &calls.base;
   table.pjrt_api_version.struct_size = sizeof table.pjrt_api_version;
   table.pjrt_api_version.major_version = MAJOR;
   table.pjrt_api_version.minor_version = PJRT_API_MINOR;

@@ -32,10 +32,21 @@ def _compiled(name: str, source: str, *options: str) -> Path:
     return library
 
 
-def fake(name: str = "pjrt_fake_cuda.so", *, major: int = 0, platform: str = "fake") -> Path:
-    """A plugin with one device of 1 MiB; the file's `name` determines the kind that is assumed."""
+def fake(
+    name: str = "pjrt_fake_cuda.so",
+    *,
+    major: int = 0,
+    platform: str = "fake",
+    custom_calls: str = "none",
+) -> Path:
+    """A plugin with one device of 1 MiB; the file's `name` determines the kind that is assumed.
+
+    Its extension for `custom_calls` is missing ("none"), refuses to register functions ("refused"),
+    or is that of a version without registration ("short").
+    """
     source = Path(__file__).with_name("fake_plugin.c").read_text()
     options = (f"-I{host().parent / 'include'}", f"-DMAJOR={major}", f'-DPLATFORM="{platform}"')
+    options += (f"-DCUSTOM_CALLS={['none', 'refused', 'short'].index(custom_calls)}",)
     return _compiled(name, source, *options)
 
 

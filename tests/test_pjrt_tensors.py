@@ -376,6 +376,7 @@ def test_devices_are_listed(device: PJRT) -> None:
     assert str(first.plugin).endswith("xla_cpu_pjrt.so")
     assert re.fullmatch(r"0\.\d+", first.interface)
     assert first.memory_limit is None, "the plugin does not count"
+    assert first.kernels
     assert {entry.client for entry in dn.devices()} >= {"tensors", "host"}
 
 

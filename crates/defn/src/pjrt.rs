@@ -5,6 +5,9 @@
 //! the CPU: tensors that are placed on a device stay there, operations on them run there, and [`compiler`] compiles
 //! whole functions for it.
 //!
+//! On the host, XLA's programs have factorizations, sorts, large reductions and the like computed by the kernels of the
+//! CPU's compiler (feature `cpu`), if the plugin can call them: [`DeviceInfo::kernels`] says it.
+//!
 //! The examples below have registered the client "host" of the first wheel, with two devices.
 //!
 //! ```
@@ -73,6 +76,7 @@ macro_rules! two_devices {
 /// # Errors
 /// No such client or device, a file that is not a plugin, and a device or driver that is missing (`Backend`).
 pub fn device(client: &str, device_id: i64) -> defn_core::Result<Arc<PjrtBackend>> {
+    set_kernels();
     defn_pjrt::backend("device", Some(client), Some(device_id))
 }
 
@@ -88,7 +92,14 @@ pub fn device(client: &str, device_id: i64) -> defn_core::Result<Arc<PjrtBackend
 /// # Errors
 /// As [`device`], and no plugin at all (`Backend`).
 pub fn default_device() -> defn_core::Result<Arc<PjrtBackend>> {
+    set_kernels();
     defn_pjrt::backend("device", None, None)
+}
+
+/// Lets XLA's programs on the host call the kernels of the CPU's compiler.
+fn set_kernels() {
+    #[cfg(feature = "cpu")]
+    set_kernel_compiler(Arc::new(defn_cpu::CpuCompiler::new()));
 }
 
 /// A device as a backend, for [`Tensor::backend_transfer`] and [`set_default_backend`](crate::set_default_backend).

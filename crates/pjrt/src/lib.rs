@@ -10,6 +10,9 @@
 //! Four layers depend only on those before them: `ffi` (declarations), `api` (calls), `lower` (graphs as StableHLO),
 //! and `runtime` (everything with a name or a state). `lower` needs neither of the first two.
 //!
+//! XLA on the host calls kernels of this process where they are faster, if [`set_kernel_compiler`] has set a compiler
+//! for them and the plugin has custom calls.
+//!
 //! The crate `xla` is no alternative: it links `xla_extension`, a C++ archive that no package registry carries, so that
 //! each build downloads or compiles it, for one version of XLA and one kind of device. A plugin of the C API is an
 //! ordinary wheel. The price is a layout of C structs that must be right, which a test and the load of each plugin
@@ -40,5 +43,5 @@ pub use runtime::{
     CacheReport, Caller, ClientSpec, CompilerOptions, DeviceInfo, MeshBackend, MeshCompiler, PjrtBackend,
     PjrtBuffer, PjrtCompiler, PjrtExecutable, Runtime, Target, TargetCompiler, TargetExecutable, backend,
     client_name, client_names, default_client, devices, devices_of, end, named_plugin, preferred_clients,
-    register, runtime, set_caller, set_default_client,
+    register, runtime, set_caller, set_default_client, set_kernel_compiler,
 };

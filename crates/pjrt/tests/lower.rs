@@ -12,28 +12,30 @@ use defn_core::graph::{Graph, Value};
 use defn_core::op::{Collective, CondOp, HookOp, Op, RuntimeCallOp};
 use defn_core::region::Region;
 use defn_core::{DType, Location, Number, Scalar, Tensor, TensorType, form};
-use defn_cpu::cpu_backend;
+use defn_cpu::{CpuCompiler, cpu_backend};
 use defn_pjrt::{
-    Attribute, Client, CompileOptions, Hardware, LowerError, Placement, Plugin, element_type, lower,
+    Attribute, Client, ClientSpec, CompileOptions, Hardware, LowerError, Placement, element_type, lower,
+    register, runtime, set_kernel_compiler,
 };
 use rows::control::region;
 use rows::{Closeness, FAMILIES, Family, Row, Table, folds, numbers, program};
 
 fn client() -> &'static Client {
-    static CLIENT: OnceLock<Client> = OnceLock::new();
+    static CLIENT: OnceLock<&Client> = OnceLock::new();
     CLIENT.get_or_init(|| {
-        let plugin = Plugin::load(wheel::file("xla_cpu_pjrt.so")).unwrap();
-        plugin.client(&[("cpu_device_count".to_owned(), Attribute::Int(1))]).unwrap()
+        set_kernel_compiler(Arc::new(CpuCompiler::new()));
+        let spec = ClientSpec::new(wheel::file("xla_cpu_pjrt.so"));
+        register("host", spec.with("cpu_device_count", Attribute::Int(1))).unwrap();
+        runtime("test", Some("host")).unwrap().client()
     })
 }
 
-/// The texts of a program: for the host and, if that text differs, for other devices.
+/// The texts of a program: for the host without and with kernels, and for other devices, as far as they differ.
 fn texts(region: &Region) -> Result<Vec<String>, String> {
     let text = |hardware| lower(region, &[], hardware).map(|program| program.text);
-    let texts: Result<Vec<String>, _> = [Hardware::Host, Hardware::Device].into_iter().map(text).collect();
-    let mut texts = texts.map_err(|error| error.to_string())?;
-    texts.dedup();
-    Ok(texts)
+    let all = [Hardware::HostWithKernels, Hardware::Host, Hardware::Device];
+    let texts: Result<BTreeSet<String>, _> = all.into_iter().map(text).collect();
+    Ok(texts.map_err(|error| error.to_string())?.into_iter().collect())
 }
 
 /// The results of a program on the device, or the plugin's error.

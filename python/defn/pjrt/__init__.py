@@ -48,7 +48,8 @@ class Device:
     """A device of a client.
 
     ``memory_used`` and ``memory_limit`` are in bytes, or None if the plugin does not count them;
-    ``interface`` is the plugin's version of the PJRT interface.
+    ``interface`` is the plugin's version of the PJRT interface. ``kernels`` says whether XLA's
+    programs call the kernels of the CPU's compiler, which the host's do if the plugin lets them.
     """
 
     client: str
@@ -60,6 +61,7 @@ class Device:
     interface: str
     memory_used: int | None
     memory_limit: int | None
+    kernels: bool
 
     @property
     def backend(self) -> PJRT:

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use defn_core::backend::HostMemory;
 
-use super::{Api, Buffer, Device, Event, LoadedExecutable, Memory, list, named, text};
+use super::{Api, Buffer, Device, Event, Kernels, LoadedExecutable, Memory, list, named, text};
 use crate::element::ElementType;
 use crate::error::{Error, Result};
 use crate::ffi::{self, Struct};
@@ -44,6 +44,11 @@ impl Client {
         // SAFETY: the options live across the call; the callbacks for multi-process runs are null, which is allowed.
         unsafe { api.call(&mut args) }?;
         Ok(Client(Arc::new(Inner { api, raw: args.client })))
+    }
+
+    /// As [`Api::register_kernels`], for the programs of this client's plugin.
+    pub(crate) fn register_kernels(&self, kernels: Kernels) -> bool {
+        self.api().register_kernels(kernels)
     }
 
     pub(super) fn api(&self) -> Api {

@@ -11,6 +11,7 @@ mod event;
 mod executable;
 mod exit;
 mod fork;
+mod kernel;
 mod named;
 mod topology;
 #[cfg(unix)]
@@ -30,6 +31,7 @@ pub use event::Event;
 pub use executable::{Buffers, Executable, ExecutableMemory, LoadedExecutable};
 pub(crate) use exit::at_exit;
 pub(crate) use fork::forks;
+pub(crate) use kernel::Kernels;
 pub use topology::Topology;
 #[cfg(unix)]
 pub(crate) use user::user;

@@ -8,6 +8,7 @@
 #![allow(dead_code, reason = "fields that only the plugin reads or writes complete the layouts")]
 
 mod args;
+mod custom_call;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ mod tests;
 use std::ffi::{c_char, c_int, c_void};
 
 pub(crate) use args::*;
+pub(crate) use custom_call::*;
 pub(crate) use table::*;
 
 /// Declares opaque objects of the plugin, which are used only through pointers.

@@ -17,6 +17,7 @@ mod fold;
 mod fourier;
 mod functions;
 mod index;
+mod kernel;
 mod linalg;
 mod matrix;
 mod numeric;
@@ -24,6 +25,7 @@ mod order;
 mod position;
 mod reduce;
 mod shape;
+mod steps;
 mod text;
 mod value;
 mod window;
@@ -34,7 +36,10 @@ use defn_core::graph::{Graph, Node, Value};
 use defn_core::op::Op;
 use defn_core::region::Region;
 use defn_core::{Location, Scalar, TensorType};
+use rustc_hash::FxHashMap;
 
+pub(crate) use kernel::{PROGRAM, TARGET, single_op};
+use steps::{Step, steps};
 use text::{Ssa, Ty, Writer};
 use value::storage_type;
 
@@ -97,6 +102,9 @@ pub fn element_type(ty: &TensorType) -> ElementType {
 pub enum Hardware {
     /// The host's processors, through XLA.
     Host,
+    /// The host's processors, through XLA, whose programs call kernels of this process
+    /// ([`set_kernel_compiler`](crate::set_kernel_compiler)).
+    HostWithKernels,
     /// An accelerator.
     Device,
 }
@@ -130,10 +138,19 @@ fn write(
     hardware: Hardware,
     count: Option<usize>,
 ) -> Result<LoweredProgram> {
-    let writer = Writer::new(hardware == Hardware::Host);
-    let is_over_devices = count.is_some();
-    let mut lowering =
-        Lowering { writer, hooks: Vec::new(), depth: 0, has_unbounded_loop: false, is_over_devices };
+    let (on_host, has_kernels) = match hardware {
+        Hardware::Host => (true, false),
+        Hardware::HostWithKernels => (true, true),
+        Hardware::Device => (false, false),
+    };
+    let mut lowering = Lowering {
+        writer: Writer::new(on_host),
+        hooks: Vec::new(),
+        depth: 0,
+        has_unbounded_loop: false,
+        is_over_devices: count.is_some(),
+        has_kernels,
+    };
     let arguments: Vec<Ssa> =
         region.inputs().iter().enumerate().map(|(index, ty)| Writer::argument(index, tensor(ty))).collect();
     let mut outputs = lowering.region(region, &arguments)?;
@@ -175,6 +192,8 @@ struct Lowering {
     has_unbounded_loop: bool,
     /// Whether several devices run the program together.
     is_over_devices: bool,
+    /// Whether the program may call kernels.
+    has_kernels: bool,
 }
 
 /// The operands of a node: their types in the graph and their values in the program.
@@ -194,18 +213,29 @@ impl Lowering {
     /// Writes a region's nodes in order, and returns its results.
     fn region(&mut self, region: &Region, inputs: &[Ssa]) -> Result<Vec<Ssa>> {
         let graph = region.graph();
-        let mut values: Vec<Vec<Ssa>> = Vec::with_capacity(graph.len());
-        let get =
-            |values: &[Vec<Ssa>], value: Value| values[value.node as usize][value.output as usize].clone();
-        for node in graph.nodes() {
-            let operands = Operands {
-                types: node.inputs.iter().map(|&input| graph.ty(input)).collect(),
-                values: node.inputs.iter().map(|&input| get(&values, input)).collect(),
-                constants: node.inputs.iter().map(|&input| constant(graph, input)).collect(),
-            };
-            values.push(self.node(node, &operands, inputs)?);
+        let mut values: FxHashMap<Value, Ssa> = FxHashMap::default();
+        values.reserve(graph.len());
+        for step in steps(region, self.has_kernels)? {
+            match step {
+                Step::Node(at) => {
+                    let node = &graph.nodes()[at];
+                    let operands = Operands {
+                        types: node.inputs.iter().map(|&input| graph.ty(input)).collect(),
+                        values: node.inputs.iter().map(|input| values[input].clone()).collect(),
+                        constants: node.inputs.iter().map(|&input| constant(graph, input)).collect(),
+                    };
+                    let results = self.node(node, &operands, inputs)?;
+                    values.extend(graph.outputs(at).into_iter().zip(results));
+                }
+                Step::Kernel(kernel) => {
+                    let operands: Vec<Ssa> =
+                        kernel.inputs.iter().map(|input| values[input].clone()).collect();
+                    let results = self.kernel(&kernel.program, &operands);
+                    values.extend(kernel.outputs.into_iter().zip(results));
+                }
+            }
         }
-        Ok(region.results().iter().map(|&result| get(&values, result)).collect())
+        Ok(region.results().iter().map(|result| values[result].clone()).collect())
     }
 
     /// Writes one node.

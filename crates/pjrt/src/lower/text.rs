@@ -175,6 +175,21 @@ impl Writer {
         Ssa { name: Name::One(id), ty }
     }
 
+    /// An operation with several results, or one.
+    pub fn ops(&mut self, name: &str, operands: &[&Ssa], attributes: &str, results: &[Ty]) -> Vec<Ssa> {
+        if let [ty] = results {
+            return vec![self.op(name, operands, attributes, ty.clone())];
+        }
+        let (id, count, attributes) = (self.fresh(), results.len(), braces(attributes));
+        let types = List(operands.iter().map(|operand| &operand.ty));
+        let operands = List(operands);
+        let results_text = List(results);
+        self.line(format_args!(
+            "%{id}:{count} = \"stablehlo.{name}\"({operands}){attributes} : ({types}) -> ({results_text})"
+        ));
+        results_of(id, results)
+    }
+
     /// An operation with regions. Each region is written by its function, which returns the region's results.
     pub fn op_with<E>(
         &mut self,
@@ -214,12 +229,7 @@ impl Writer {
         let types = List(operands.iter().map(|operand| &operand.ty));
         let attributes = braces(attributes);
         self.line(format_args!("}}){attributes} : ({types}) -> ({})", List(results)));
-        let name = |output| if results.len() == 1 { Name::One(id) } else { Name::Of(id, output) };
-        Ok(results
-            .iter()
-            .enumerate()
-            .map(|(output, ty)| Ssa { name: name(output), ty: ty.clone() })
-            .collect())
+        Ok(results_of(id, results))
     }
 
     /// Ends the function, and returns its text.
@@ -235,6 +245,12 @@ pub(super) struct RegionText<'a, E> {
     pub arguments: Vec<Ty>,
     #[allow(clippy::type_complexity, reason = "said once")]
     pub write: Box<dyn FnOnce(&mut Writer, &[Ssa]) -> Result<Vec<Ssa>, E> + 'a>,
+}
+
+/// The values that an operation returns.
+fn results_of(id: usize, results: &[Ty]) -> Vec<Ssa> {
+    let name = |output| if results.len() == 1 { Name::One(id) } else { Name::Of(id, output) };
+    results.iter().enumerate().map(|(output, ty)| Ssa { name: name(output), ty: ty.clone() }).collect()
 }
 
 fn braces(attributes: &str) -> String {

@@ -2,7 +2,7 @@
 //!
 //! - State: clients (`registry`), tensors (`buffer`, `live`), meshes (`mesh`, `together`).
 //! - Programs: eager ops (`eager`), steps and runs (`plan`, `execution`), caches (`programs`, `disk`), executables as
-//!   bytes (`saved`) and for absent devices (`target`).
+//!   bytes (`saved`) and for absent devices (`target`), and the kernels that the host's programs call (`kernels`).
 //! - Waiting: the interpreter's lock (`caller`), helper threads (`helpers`), the end of the process (`shutdown`), forks
 //!   (`process`).
 //!
@@ -28,6 +28,7 @@ mod eager;
 mod execution;
 mod failure;
 mod helpers;
+mod kernels;
 mod live;
 mod machine;
 mod mesh;
@@ -56,6 +57,7 @@ pub use buffer::PjrtBuffer;
 pub use caller::{Caller, set_caller};
 pub use compiler::PjrtCompiler;
 pub use execution::PjrtExecutable;
+pub use kernels::set_kernel_compiler;
 pub use mesh::MeshBackend;
 pub use options::CompilerOptions;
 pub use programs::CacheReport;
@@ -90,6 +92,7 @@ pub struct Runtime {
     client: Client,
     platform: String,
     machine: String,
+    hardware: Hardware,
     devices: Vec<Device>,
     process: Process,
     backends: OnceLock<Vec<Arc<PjrtBackend>>>,
@@ -105,10 +108,15 @@ impl Runtime {
     /// Takes ownership of a new client.
     fn new(name: String, plugin: Plugin, client: Client) -> crate::Result<&'static Runtime> {
         let (platform, devices) = (client.platform_name()?, client.addressable_devices()?);
-        let machine = if platform == HOST {
-            format!("{platform} ({})", machine::processor())
-        } else {
-            platform.clone()
+        let is_host = platform == HOST;
+        let machine =
+            if is_host { format!("{platform} ({})", machine::processor()) } else { platform.clone() };
+        let hardware = match is_host {
+            true if kernels::are_there() && client.register_kernels(kernels::KERNELS) => {
+                Hardware::HostWithKernels
+            }
+            true => Hardware::Host,
+            false => Hardware::Device,
         };
         let programs = Programs::new(&plugin, &client, &machine)?;
         let runtime: &'static Runtime = Box::leak(Box::new(Runtime {
@@ -117,6 +125,7 @@ impl Runtime {
             client,
             platform,
             machine,
+            hardware,
             devices,
             process: Process::this(),
             backends: OnceLock::new(),
@@ -173,7 +182,7 @@ impl Runtime {
 
     /// The hardware that programs for the client are lowered for.
     fn hardware(&self) -> Hardware {
-        if self.is_host() { Hardware::Host } else { Hardware::Device }
+        self.hardware
     }
 
     /// The devices that this process can use, by `device_id`.

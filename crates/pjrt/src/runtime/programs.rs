@@ -57,6 +57,8 @@ pub(super) struct Compiled {
 /// The operation of a loop in a program's text. XLA on the CPU runs a program that it estimates to be short before the
 /// call returns, and its estimate counts one trip of a loop.
 const LOOP: &str = "stablehlo.while";
+/// The operation of a kernel, of which the estimate knows nothing.
+const KERNEL: &str = "stablehlo.custom_call";
 
 /// After this number of runs a program counts as prompt: it computes within the call that starts it, as the smallest
 /// programs of a plugin do.
@@ -82,7 +84,7 @@ impl Compiled {
                 i64::try_from(sum).unwrap_or(i64::MAX)
             }),
         };
-        let may_block = AtomicBool::new(program.text.contains(LOOP));
+        let may_block = AtomicBool::new([LOOP, KERNEL].iter().any(|op| program.text.contains(op)));
         let (bytes, was_run) = (usize::try_from(bytes).unwrap_or(0), AtomicBool::new(false));
         let (used, prompt_runs) = (AtomicU64::new(0), AtomicU8::new(0));
         let has_unbounded_loop = program.has_unbounded_loop;

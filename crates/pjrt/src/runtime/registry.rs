@@ -10,6 +10,7 @@ use defn_core::{ErrorKind, Result};
 use super::process::Process;
 use super::{PjrtBackend, Runtime, failure};
 use crate::api::{Client, MemoryStats};
+use crate::lower::Hardware;
 use crate::plugin::{Attribute, Plugin, Version};
 
 /// The environment variable that names a plugin's file.
@@ -61,6 +62,8 @@ pub struct DeviceInfo {
     pub version: Version,
     /// The usage of its memory, if the plugin reports it.
     pub memory: Option<MemoryStats>,
+    /// Whether programs call kernels of this process ([`set_kernel_compiler`](crate::set_kernel_compiler)).
+    pub kernels: bool,
 }
 
 /// A client that can be started.
@@ -297,6 +300,7 @@ pub fn devices_of(client: &str) -> Result<Vec<DeviceInfo>> {
             version: runtime.plugin().version(),
             // Some plugins keep no statistics.
             memory: device.memory_stats().ok(),
+            kernels: runtime.hardware() == Hardware::HostWithKernels,
         })
     };
     runtime.devices().iter().enumerate().map(each).collect()

@@ -134,6 +134,7 @@ fn entry(py: Python<'_>, device: DeviceInfo) -> PyResult<Bound<'_, PyDict>> {
     entry.set_item("interface", device.version.to_string())?;
     entry.set_item("memory_used", device.memory.as_ref().map(|memory| memory.bytes_in_use))?;
     entry.set_item("memory_limit", device.memory.as_ref().and_then(|memory| memory.bytes_limit))?;
+    entry.set_item("kernels", device.kernels)?;
     Ok(entry)
 }
 
