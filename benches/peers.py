@@ -40,6 +40,8 @@ from typing import Any
 # OpenBLAS reads this when it is loaded. By default its threads spin after a call for so long that
 # they slow down the next measurement.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
+# What an earlier run has compiled would be found.
+os.environ["DEFN_CACHE_DIR"] = ""
 
 import defn as dn
 

@@ -31,6 +31,9 @@ XLA_FLAGS = (
     "--xla_cpu_parallel_codegen_split_count=1"
 )
 
+# Tests count what is compiled, and the user's folder of programs is not theirs.
+os.environ["DEFN_CACHE_DIR"] = ""
+
 # The examples contain a compiler that the tests can run with.
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "examples"))
 

@@ -5,6 +5,7 @@ Everything else is asked of them by the other tests, with ``--compiler pjrt --ba
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -70,6 +71,63 @@ def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
     for file in tmp_path.iterdir():
         file.write_bytes(file.read_bytes()[:-1])
     assert run() == ["1", "0", "1", first[3]], "what is damaged is made again"
+
+
+SHARING = """
+import numpy as np
+import defn as dn
+
+client = dn.pjrt.client("alone", plugin=dn.pjrt.plugins()[0].path, cpu_device_count=1)
+place = dn.backends.PJRT(client="alone")
+x = dn.tensor(np.arange(3.0, dtype="f4"), backend=place)
+assert dn.jit(lambda x: dn.sum(dn.exp(x - x)), compiler="pjrt", client="alone")(x).item() == 3.0
+assert dn.sqrt(x * x).to_list() == [0.0, 1.0, 2.0]
+report = dn.pjrt.cache_report("alone")
+print(report.compiles, report.disk_hits, report.corrupt)
+"""
+
+
+def in_the_users_folder(caches: Path) -> subprocess.Popen[str]:
+    """A process that compiles two operations and a definition, with `caches` for the user's."""
+    variables = {name: text for name, text in os.environ.items() if name != "DEFN_CACHE_DIR"}
+    return subprocess.Popen(
+        [sys.executable, "-c", SHARING],
+        env=variables | {"XDG_CACHE_HOME": str(caches)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finished(process: subprocess.Popen[str]) -> list[int]:
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    return [int(word) for word in output.split()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other folders")
+def test_programs_are_kept_in_the_users_folder(tmp_path: Path) -> None:
+    assert finished(in_the_users_folder(tmp_path)) == [3, 0, 0]
+    assert finished(in_the_users_folder(tmp_path)) == [0, 3, 0]
+    programs = tmp_path / "defn" / "programs"
+    assert (len(list(programs.iterdir())), programs.stat().st_mode & 0o777) == (3, 0o700)
+    for file in programs.iterdir():
+        file.write_bytes(b"defn program 001, but no more")
+    assert finished(in_the_users_folder(tmp_path)) == [3, 0, 3]
+    # A folder that others may write to is not used, and one that cannot be made costs nothing.
+    programs.chmod(0o777)
+    assert finished(in_the_users_folder(tmp_path)) == [3, 0, 0]
+    (tmp_path / "file").write_text("no folder")
+    assert finished(in_the_users_folder(tmp_path / "file")) == [3, 0, 0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other folders")
+def test_sixteen_processes_share_the_users_folder(tmp_path: Path) -> None:
+    processes = [in_the_users_folder(tmp_path) for _ in range(16)]
+    for compiles, hits, corrupt in map(finished, processes):
+        assert (compiles + hits, corrupt) == (3, 0)
+    programs = tmp_path / "defn" / "programs"
+    assert [file.suffix for file in programs.iterdir()] == [".defn-program"] * 3
 
 
 def test_hooks_in_loops_keep_their_order() -> None:

@@ -18,12 +18,20 @@ use device::{floats, host_backend, read, run, trace, ty};
 
 /// The environment variable that selects what this program does as its own child.
 const CHILD: &str = "DEFN_TEST_CHILD";
+/// In place of a variable's value: it is not set.
+const UNSET: &str = "unset";
 
 /// Runs this program again, for one task.
 fn child(mode: &str, variables: &[(&str, &Path)]) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "what_children_do", "--nocapture"]).env(CHILD, mode);
-    command.envs(variables.iter().copied());
+    for (name, value) in variables {
+        if value.as_os_str() == UNSET {
+            command.env_remove(name)
+        } else {
+            command.env(name, value)
+        };
+    }
     command.output().unwrap()
 }
 
@@ -68,7 +76,12 @@ fn compile_and_report(options: CompilerOptions) -> String {
 
 /// The report of a child that compiles with the folder.
 fn report(folder: &Path) -> String {
-    let output = child("compile", &[("DEFN_CACHE_DIR", folder)]);
+    report_with(&[("DEFN_CACHE_DIR", folder)])
+}
+
+/// The report of a child that compiles.
+fn report_with(variables: &[(&str, &Path)]) -> String {
+    let output = child("compile", variables);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     text.lines().find(|line| line.starts_with("found")).unwrap_or_else(|| panic!("{text}")).to_owned()
@@ -85,6 +98,24 @@ fn a_second_process_compiles_nothing() {
     assert_eq!(report(&folder), "found 0 missed 1 corrupt 1 compiled 1 kept 1");
     assert_eq!(std::fs::read(&file).unwrap().len(), whole.len());
     assert_eq!(report(&folder), "found 1 missed 0 corrupt 0 compiled 0 kept 1");
+}
+
+/// Without a name, programs are kept in the user's folder for caches, where nobody else reads them.
+#[cfg(target_os = "linux")]
+#[test]
+fn programs_are_kept_for_the_user() {
+    use std::os::unix::fs::MetadataExt;
+    let caches = folder("caches");
+    let unset = Path::new(UNSET);
+    let here = [("DEFN_CACHE_DIR", unset), ("XDG_CACHE_HOME", caches.as_path())];
+    assert_eq!(report_with(&here), "found 0 missed 1 corrupt 0 compiled 1 kept 1");
+    assert_eq!(report_with(&here), "found 1 missed 0 corrupt 0 compiled 0 kept 1");
+    assert_eq!(std::fs::metadata(caches.join("defn/programs")).unwrap().mode() & 0o777, 0o700);
+    let at_home = [("DEFN_CACHE_DIR", unset), ("XDG_CACHE_HOME", unset), ("HOME", caches.as_path())];
+    assert_eq!(report_with(&at_home), "found 0 missed 1 corrupt 0 compiled 1 kept 1");
+    assert!(caches.join(".cache/defn/programs").is_dir());
+    let none = [("DEFN_CACHE_DIR", Path::new("")), ("XDG_CACHE_HOME", caches.as_path())];
+    assert_eq!(report_with(&none), "found 0 missed 0 corrupt 0 compiled 1 kept 0");
 }
 
 #[test]

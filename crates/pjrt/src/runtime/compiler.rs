@@ -1,6 +1,5 @@
 //! The compiler: simplifies a graph, lowers it to StableHLO, and has the plugin compile it.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use defn_core::backend::{Backend, Checks, Compiler, Executable};
@@ -13,6 +12,7 @@ use defn_core::{Result, pass};
 use smallvec::SmallVec;
 
 use super::digest::{Digest, digest_of};
+use super::disk::Folder;
 use super::execution::{DeviceProgram, ExecutionMode, PjrtExecutable};
 use super::live::TensorInfo;
 use super::plan::{self, Plan};
@@ -29,7 +29,7 @@ pub struct PjrtCompiler {
     backend: Arc<PjrtBackend>,
     fold: Arc<dyn Backend>,
     options: CompilerOptions,
-    folder: Option<PathBuf>,
+    folder: Option<Folder>,
 }
 
 impl PjrtCompiler {
@@ -78,7 +78,7 @@ impl PjrtCompiler {
         let runtime = self.backend.runtime();
         let options = CompileOptions { portable, ..self.options.to_compile() };
         prepare(program, &self.fold, donate, runtime.hardware(), &mut |segment| {
-            let folder = self.folder.as_deref();
+            let folder = self.folder.as_ref();
             let compiled = runtime.programs.get("compile", runtime, &segment.program, &options, folder)?;
             Ok(DeviceProgram { compiled, text: segment.digest(), results: segment.results })
         })

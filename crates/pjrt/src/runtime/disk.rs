@@ -4,10 +4,14 @@
 //! the user, and nobody else may have write access.
 //!
 //! A file is renamed into place and has a checksum. A file that is not complete is compiled again and replaced.
+//!
+//! The folder of users who name none has a limit: what was used longest ago is removed. Several processes may do that at
+//! once, for a file that is gone is a program that is not there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
 use super::digest::{Digest, digest_of, hex};
 
@@ -15,9 +19,20 @@ use super::digest::{Digest, digest_of, hex};
 const HEAD: &[u8; 16] = b"defn program 001";
 const SUFFIX: &str = "defn-program";
 
+/// The most bytes in the folder of users who name none.
+const MAX_BYTES: u64 = 1 << 30;
+/// After so many stores of a process, and after its first one, it is checked whether a folder has too many bytes.
+const STORES: u64 = 16;
+/// The age of a file that a process has begun to write and will not complete.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
 /// A folder of compiled programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Folder(PathBuf);
+pub(super) struct Folder {
+    path: PathBuf,
+    /// The most bytes that it should have.
+    limit: Option<u64>,
+}
 
 /// The result of looking up a key.
 pub(super) enum Lookup {
@@ -30,17 +45,43 @@ pub(super) enum Lookup {
 }
 
 impl Folder {
-    pub fn new(path: &Path) -> Folder {
-        Folder(path.to_owned())
+    /// A folder that the user has named.
+    pub fn new(path: PathBuf) -> Folder {
+        Folder { path, limit: None }
+    }
+
+    /// The folder of users who name none: `defn/programs` in the user's folder for caches.
+    pub fn of_user() -> Option<Folder> {
+        let absolute =
+            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let home = || std::env::home_dir().filter(|path| path.is_absolute());
+        let caches = if cfg!(windows) {
+            absolute("LOCALAPPDATA")?
+        } else if cfg!(target_os = "macos") {
+            home()?.join("Library/Caches")
+        } else {
+            absolute("XDG_CACHE_HOME").or_else(|| Some(home()?.join(".cache")))?
+        };
+        Some(Folder { path: caches.join("defn").join("programs"), limit: Some(MAX_BYTES) })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether files may be removed from it while a process uses their programs.
+    pub fn may_forget(&self) -> bool {
+        self.limit.is_some()
     }
 
     fn file(&self, key: &Digest) -> PathBuf {
-        self.0.join(format!("{}.{SUFFIX}", hex(key)))
+        self.path.join(format!("{}.{SUFFIX}", hex(key)))
     }
 
     /// The reason why the folder is not used, if there is one: other users may have put files there.
     pub fn refusal(&self) -> Option<String> {
-        ownership::refusal(&fs::metadata(&self.0).ok()?)
+        ownership::refusal(&fs::metadata(&self.path).ok()?)
     }
 
     /// Looks up the program of a key.
@@ -51,7 +92,13 @@ impl Folder {
         }
         let Ok(bytes) = ownership::read(&file) else { return Lookup::Missing };
         match open(key, bytes) {
-            Some(program) => Lookup::Whole(program),
+            Some(program) => {
+                if self.may_forget() {
+                    // The time of its last use. If it cannot be set, the program is forgotten earlier.
+                    let _ = fs::File::open(file).and_then(|file| file.set_modified(SystemTime::now()));
+                }
+                Lookup::Whole(program)
+            }
             None => {
                 // If this fails, the next store replaces the file all the same.
                 let _ = fs::remove_file(file);
@@ -64,9 +111,9 @@ impl Folder {
     pub fn store(&self, key: &Digest, program: &[u8]) {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let temporary = self.0.join(format!("{}.{}.{number}.part", hex(key), std::process::id()));
+        let temporary = self.path.join(format!("{}.{}.{number}.part", hex(key), std::process::id()));
         let write = || -> std::io::Result<()> {
-            ownership::create(&self.0)?;
+            ownership::create(&self.path)?;
             if let Some(refusal) = self.refusal() {
                 return Err(std::io::Error::other(refusal));
             }
@@ -76,12 +123,47 @@ impl Folder {
         };
         if write().is_err() {
             let _ = fs::remove_file(&temporary);
+        } else if let Some(limit) = self.limit
+            && number.is_multiple_of(STORES)
+        {
+            self.forget(limit);
+        }
+    }
+
+    /// Removes what was used longest ago if the folder has more than `limit` bytes, until it has half of them, and files
+    /// that were begun and never completed.
+    fn forget(&self, limit: u64) {
+        let now = SystemTime::now();
+        let Ok(files) = fs::read_dir(&self.path) else { return };
+        let (mut programs, mut total) = (Vec::new(), 0);
+        for file in files.flatten() {
+            let Ok(metadata) = file.metadata() else { continue };
+            let (path, used) = (file.path(), metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH));
+            let end = path.extension().unwrap_or_default();
+            if end == SUFFIX {
+                total += metadata.len();
+                programs.push((used, metadata.len(), path));
+            } else if end == "part" && now.duration_since(used).is_ok_and(|age| age > ABANDONED) {
+                let _ = fs::remove_file(path);
+            }
+        }
+        if total <= limit {
+            return;
+        }
+        programs.sort_unstable();
+        for (_, bytes, path) in programs {
+            if total <= limit / 2 {
+                break;
+            }
+            if fs::remove_file(path).is_ok() {
+                total -= bytes;
+            }
         }
     }
 
     /// The number of programs and their total size in bytes.
     pub fn size(&self) -> (usize, u64) {
-        let Ok(files) = fs::read_dir(&self.0) else { return (0, 0) };
+        let Ok(files) = fs::read_dir(&self.path) else { return (0, 0) };
         let programs =
             files.flatten().filter(|file| file.path().extension().is_some_and(|end| end == SUFFIX));
         programs.fold((0, 0), |(files, bytes), file| {
@@ -160,6 +242,35 @@ fn open(key: &Digest, mut bytes: Vec<u8>) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_with_a_limit_forgets_what_was_used_longest_ago() {
+        let path = std::env::temp_dir().join(format!("defn-programs-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        let folder = Folder { path: path.clone(), limit: None };
+        let keys: Vec<Digest> = (0..10_u8).map(|number| digest_of(&[&[number]])).collect();
+        let set_age = |file: &Path, hours: u64| {
+            let time = SystemTime::now() - Duration::from_secs(3600 * hours);
+            fs::File::options().write(true).open(file).unwrap().set_modified(time).unwrap();
+        };
+        for (key, hours) in keys.iter().zip(10..) {
+            folder.store(key, &[0; 1000]);
+            set_age(&folder.file(key), hours);
+        }
+        let (begun, abandoned) = (path.join("a.part"), path.join("b.part"));
+        [&begun, &abandoned].iter().for_each(|file| fs::write(file, "begun").unwrap());
+        set_age(&abandoned, 2);
+        let limited = Folder { path: path.clone(), limit: Some(8000) };
+        // The oldest one is used again.
+        assert!(matches!(limited.find(&keys[9]), Lookup::Whole(_)));
+        let size = folder.size();
+        limited.forget(size.1);
+        assert_eq!((folder.size(), begun.exists(), abandoned.exists()), (size, true, false));
+        limited.forget(8000);
+        let left: Vec<usize> = (0..10).filter(|&at| folder.file(&keys[at]).exists()).collect();
+        assert_eq!(left, [0, 1, 9]);
+        fs::remove_dir_all(path).unwrap();
+    }
 
     #[test]
     fn what_is_not_whole_is_not_there() {

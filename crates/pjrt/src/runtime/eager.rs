@@ -16,7 +16,7 @@ use super::buffer::{Elements, PjrtBuffer};
 use super::live::TensorInfo;
 use super::program_cache::MAX_PROGRAMS;
 use super::programs::Compiled;
-use super::{PjrtBackend, Runtime, failure};
+use super::{CompilerOptions, PjrtBackend, Runtime, failure};
 use crate::api::Buffer;
 use crate::lower::{lower, single_op};
 use crate::options::CompileOptions;
@@ -114,7 +114,8 @@ impl Eager {
         let region = single_op(op, operands.iter().map(|operand| &operand.ty))?;
         let program = lower(&region, &[], runtime.hardware()).map_err(failure::lowering)?;
         let options = CompileOptions { portable: !runtime.is_single(), ..CompileOptions::default() };
-        let compiled = runtime.programs.get(form::name(op), runtime, &program, &options, None)?;
+        let folder = CompilerOptions::default().folder();
+        let compiled = runtime.programs.get(form::name(op), runtime, &program, &options, folder.as_ref())?;
         let info = |ty: &TensorType| Arc::new(TensorInfo { ty: ty.clone(), location: None });
         let program = Arc::new(OneOp {
             op: op.clone(),

@@ -1,6 +1,6 @@
 //! The options of the compiler.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use defn_core::{ErrorKind, Result};
 
@@ -8,13 +8,14 @@ use super::disk::Folder;
 use crate::options::CompileOptions;
 use crate::plugin::Attribute;
 
-/// The environment variable that names the folder of compiled programs.
+/// The environment variable that names the folder of compiled programs; if it is empty, there is none.
 const FOLDER: &str = "DEFN_CACHE_DIR";
 
 /// The options that programs are compiled with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CompilerOptions {
-    /// The folder of compiled programs; by default that of `DEFN_CACHE_DIR`, if set. It must belong to the user, and
+    /// The folder of compiled programs; by default that of `DEFN_CACHE_DIR`, or none if that is empty, else
+    /// `defn/programs` in the user's folder for caches, which has at most a gigabyte. It must belong to the user, and
     /// nobody else may have write access: its files are executed.
     pub cache_dir: Option<PathBuf>,
     /// XLA's flags, such as `xla_cpu_enable_fast_math`; the plugin rejects unknown ones.
@@ -55,16 +56,20 @@ impl CompilerOptions {
     }
 
     /// The folder of compiled programs, if there is one.
-    pub(super) fn folder(&self) -> Option<PathBuf> {
-        let named = || std::env::var_os(FOLDER).filter(|path| !path.is_empty()).map(PathBuf::from);
-        self.cache_dir.clone().or_else(named)
+    pub(super) fn folder(&self) -> Option<Folder> {
+        match (&self.cache_dir, std::env::var_os(FOLDER)) {
+            (Some(path), _) => Some(Folder::new(path.clone())),
+            (None, Some(path)) if path.is_empty() => None,
+            (None, Some(path)) => Some(Folder::new(path.into())),
+            (None, None) => Folder::of_user(),
+        }
     }
 
-    /// The folder of compiled programs and the reason why it is not used, if there is one.
+    /// The folder of compiled programs that was named and the reason why it is not used, if there is one.
     pub fn refused_folder(&self) -> Option<(PathBuf, String)> {
-        let folder = self.folder()?;
-        let why = Folder::new(&folder).refusal()?;
-        Some((folder, why))
+        let folder = self.folder().filter(|folder| !folder.may_forget())?;
+        let why = folder.refusal()?;
+        Some((Path::to_owned(folder.path()), why))
     }
 
     /// The plugin's options, for one program for any device of the client.

@@ -1,11 +1,10 @@
-//! The compiled programs of a client, by their text and options: in memory, and in a folder if one is named.
+//! The compiled programs of a client, by their text and options: in memory, and in a folder.
 //!
 //! The key is a digest of the text, the compile options, and the build: the plugin's version, size and attributes, the
 //! platform and its version, `XLA_FLAGS`, the kind of device, on the host the processor's features, and our own
 //! version. The text has neither the user's names nor lines, so that equal definitions share a program. A thread that
 //! needs a program that another thread compiles waits for it.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -241,7 +240,7 @@ impl Programs {
         runtime: &'static Runtime,
         program: &LoweredProgram,
         options: &CompileOptions,
-        folder: Option<&Path>,
+        folder: Option<&Folder>,
     ) -> Result<Arc<Compiled>> {
         runtime.require_process(op)?;
         // Only where it helps: XLA copies a program's options at each run.
@@ -268,7 +267,7 @@ impl Programs {
         runtime: &'static Runtime,
         program: &LoweredProgram,
         options: &CompileOptions,
-        folder: Option<&Path>,
+        folder: Option<&Folder>,
     ) -> Result<Arc<Compiled>> {
         let key =
             digest_of(&[&self.build, program.text.as_bytes(), &options.to_bytes(program.text.as_bytes())]);
@@ -281,7 +280,7 @@ impl Programs {
             return Ok(cached.clone());
         }
         let (program, options) = (program.clone(), options.clone());
-        let folder = folder.map(|path| self.folder(path));
+        let folder = folder.cloned().inspect(|folder| self.note(folder));
         // After an interruption the helper finishes the program, for later calls.
         let load_or_compile = move || {
             runtime.programs.load_or_compile(op, runtime, key, &entry, (&program, &options), folder.as_ref())
@@ -305,10 +304,9 @@ impl Programs {
             cached.touch(self.now());
             return Ok(cached.clone());
         }
-        let loaded = folder.and_then(|folder| {
-            let origin = Origin::File(folder.clone(), key);
-            Some(Compiled::new(self.load(runtime, folder, &key)?, program, options.portable, origin))
-        });
+        let loaded = folder
+            .and_then(|folder| self.load(runtime, folder, &key))
+            .map(|(executable, origin)| Compiled::new(executable, program, options.portable, origin));
         let compiled = match loaded {
             Some(loaded) => Arc::new(loaded),
             None => {
@@ -337,7 +335,7 @@ impl Programs {
         Ok(compiled)
     }
 
-    fn load(&self, runtime: &Runtime, folder: &Folder, key: &Digest) -> Option<LoadedExecutable> {
+    fn load(&self, runtime: &Runtime, folder: &Folder, key: &Digest) -> Option<(LoadedExecutable, Origin)> {
         match folder.find(key) {
             Lookup::Missing => {}
             Lookup::Corrupt => {
@@ -346,7 +344,13 @@ impl Programs {
             Lookup::Whole(bytes) => {
                 if let Ok(program) = runtime.client().load(&bytes) {
                     self.disk_hits.fetch_add(1, Ordering::Relaxed);
-                    return Some(program);
+                    // A file that may be removed cannot be read again.
+                    let origin = if folder.may_forget() {
+                        Origin::Bytes(bytes.into())
+                    } else {
+                        Origin::File(folder.clone(), *key)
+                    };
+                    return Some((program, origin));
                 }
                 self.corrupt.fetch_add(1, Ordering::Relaxed);
             }
@@ -355,13 +359,12 @@ impl Programs {
         None
     }
 
-    fn folder(&self, path: &Path) -> Folder {
-        let folder = Folder::new(path);
+    /// Notes a folder for the report.
+    fn note(&self, folder: &Folder) {
         let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
-        if !folders.contains(&folder) {
+        if !folders.contains(folder) {
             folders.push(folder.clone());
         }
-        folder
     }
 
     /// The statistics so far, and the current sizes.

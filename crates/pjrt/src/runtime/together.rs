@@ -3,7 +3,6 @@
 //! Each device is a replica. Runs on several devices are started one at a time, because two runs that reached the
 //! devices in different orders would wait for each other.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use defn_core::backend::{Backend, Checks, Compiler, Executable, Gone, Hooks, check_arguments};
@@ -14,6 +13,7 @@ use defn_core::{Result, Tensor, pass};
 use smallvec::SmallVec;
 
 use super::buffer::Elements;
+use super::disk::Folder;
 use super::live::TensorInfo;
 use super::mesh::{MeshBackend, MeshBuffer};
 use super::programs::Compiled;
@@ -27,7 +27,7 @@ pub struct MeshCompiler {
     backend: Arc<MeshBackend>,
     fold: Arc<dyn Backend>,
     options: CompilerOptions,
-    folder: Option<PathBuf>,
+    folder: Option<Folder>,
 }
 
 impl MeshCompiler {
@@ -80,8 +80,7 @@ impl MeshCompiler {
             portable: false,
             ..self.options.to_compile()
         };
-        let compiled =
-            runtime.programs.get("compile", runtime, &lowered, &options, self.folder.as_deref())?;
+        let compiled = runtime.programs.get("compile", runtime, &lowered, &options, self.folder.as_ref())?;
         let graph = program.graph();
         let results = program.results().iter().map(|&value| {
             Arc::new(TensorInfo { ty: graph.ty(value).clone(), location: graph.node(value).location.clone() })
