@@ -95,11 +95,11 @@ fn a_reduction_with_its_operands_is_one_kernel() {
     let program = trace(&[ty(DType::F32, &[64, 256])], |ops, x| {
         let sum = ops.sum(&x[0], 1, true)?;
         let mean = ops.divide(&sum, 256.0)?;
-        let apart = ops.subtract(&x[0], &mean)?;
-        let squares = ops.multiply(&apart, &apart)?;
+        let difference = ops.subtract(&x[0], &mean)?;
+        let squares = ops.multiply(&difference, &difference)?;
         let spread = ops.sum(&squares, 1, true)?;
         let scale = ops.sqrt(&spread)?;
-        Ok(vec![ops.divide(&apart, &scale)?])
+        Ok(vec![ops.divide(&difference, &scale)?])
     });
     assert_eq!(kernels(&program), 1);
     check("rows", &program);

@@ -270,9 +270,7 @@ impl Plan {
         assert!(outputs.all(|(ty, bytes)| is_for(ty, bytes.as_ptr(), bytes.len())));
         let arguments: Pointers = arguments.iter().map(|bytes| bytes.as_ptr().cast_mut()).collect();
         let results: Pointers = results.iter_mut().map(|bytes| bytes.as_mut_ptr()).collect();
-        let mut arena = (self.arena > 0)
-            .then(|| allocate_for_node(self, self.largest_temporary, self.arena))
-            .transpose()?;
+        let mut arena = allocate_arena(self)?;
         let arena = arena.as_mut().map_or_else(dangling, start_of);
         let run = PlanRun { backend, hooks: &NoHooks, recorder: None };
         // SAFETY: memory has the types' sizes and alignments. That of results is borrowed mutably, so that nothing else
@@ -298,9 +296,7 @@ impl RunMemory {
     /// # Errors
     /// When there is not enough.
     pub(super) fn allocate(&mut self, plan: &Plan) -> Result<()> {
-        if plan.arena > 0 {
-            self.arena = Some(allocate_for_node(plan, plan.largest_temporary, plan.arena)?);
-        }
+        self.arena = allocate_arena(plan)?;
         let mut owned = plan.owned_results.iter().peekable();
         for at in 0..plan.results.len() {
             let owned = owned.next_if(|owned| owned.index == at);
@@ -329,6 +325,15 @@ impl RunMemory {
         self.reused_arguments.push((argument, result));
         Ok(())
     }
+}
+
+/// Memory for the temporaries of a plan, if it has any.
+///
+/// # Errors
+/// When there is not enough.
+fn allocate_arena(plan: &Plan) -> Result<Option<Storage>> {
+    let allocate = || allocate_for_node(plan, plan.largest_temporary, plan.arena);
+    (plan.arena > 0).then(allocate).transpose()
 }
 
 /// Memory for what a node gives; an error names the node's line.

@@ -34,7 +34,10 @@ impl Api {
     /// Registers the function that runs kernels, once for each plugin and process; returns whether the plugin's programs
     /// can call it.
     pub fn register_kernels(self, kernels: Kernels) -> bool {
-        let Some(extension) = self.extension(ffi::CUSTOM_CALLS) else { return false };
+        let mut extensions = self.extension_list();
+        let Some((_, extension)) = extensions.find(|(kind, _)| *kind == ffi::CUSTOM_CALLS) else {
+            return false;
+        };
         KERNELS.get_or_init(|| kernels);
         // SAFETY: an extension of this kind begins with these fields, as far as its size says.
         let register = unsafe {
@@ -58,20 +61,6 @@ impl Api {
             let error = register(&mut args);
             self.check("PJRT_FFI_Register_Handler", error).is_ok()
         }
-    }
-
-    /// The extension of a kind, if the plugin has it.
-    fn extension(self, kind: c_int) -> Option<*mut ffi::ExtensionBase> {
-        let mut next = self.table.extension_start;
-        while !next.is_null() {
-            // SAFETY: every element of the list begins with an `ExtensionBase` and lives as long as the table.
-            let extension = unsafe { &*next };
-            if extension.kind == kind {
-                return Some(next);
-            }
-            next = extension.next;
-        }
-        None
     }
 }
 

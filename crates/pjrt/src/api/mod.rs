@@ -17,7 +17,7 @@ mod topology;
 #[cfg(unix)]
 mod user;
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_int};
 use std::mem::offset_of;
 use std::path::Path;
 
@@ -106,15 +106,20 @@ impl Api {
 
     /// The type numbers of the extensions, in the order of the plugin's list.
     pub fn extensions(self) -> Vec<i32> {
-        let mut kinds = Vec::new();
+        self.extension_list().map(|(kind, _)| kind).collect()
+    }
+
+    /// The extensions, each after the number of its type.
+    fn extension_list(self) -> impl Iterator<Item = (c_int, *mut ffi::ExtensionBase)> {
         let mut next = self.table.extension_start;
-        while !next.is_null() {
-            // SAFETY: every element of the list begins with an `ExtensionBase` and lives as long as the table.
-            let extension = unsafe { &*next };
-            kinds.push(extension.kind);
+        std::iter::from_fn(move || {
+            let this = next;
+            // SAFETY: every element of the list begins with an `ExtensionBase` and lives as long as the table; the last
+            // one is followed by null.
+            let extension = unsafe { this.as_ref() }?;
             next = extension.next;
-        }
-        kinds
+            Some((extension.kind, this))
+        })
     }
 
     /// The plugin's attributes.

@@ -4,11 +4,10 @@
 //! transforms, running sums, random numbers, windows, convolutions. Element-wise ops are kernels only as
 //! operands of a reduction (`steps`).
 
-use defn_core::graph::{Graph, Node, Value};
+use defn_core::graph::{Graph, Node};
 use defn_core::op::{Block, CompositeBlock, Op};
 use defn_core::region::Region;
 use defn_core::{Axis, DType, TensorType};
-use smallvec::SmallVec;
 
 use super::text::{List, Ssa, Ty};
 use super::{Lowering, tensor};
@@ -17,23 +16,6 @@ use super::{Lowering, tensor};
 pub(crate) const TARGET: &str = "defn.kernel";
 /// The name of the attribute with the kernel's program.
 pub(crate) const PROGRAM: &str = "program";
-
-/// A graph of one op, applied to parameters.
-///
-/// # Errors
-/// Operands that the op does not accept.
-pub(crate) fn single_op<'t>(
-    op: &Op,
-    operands: impl Iterator<Item = &'t TensorType>,
-) -> defn_core::Result<Region> {
-    let mut graph = Graph::new();
-    let inputs: Vec<TensorType> = operands.cloned().collect();
-    let parameters: SmallVec<[Value; 3]> =
-        inputs.iter().enumerate().map(|(index, ty)| graph.parameter(index, ty.clone())).collect();
-    let results = graph.push(op.clone(), &parameters)?;
-    let count = inputs.len();
-    Ok(Region::new(graph, inputs, count, results))
-}
 
 impl Lowering {
     /// A call of a kernel.

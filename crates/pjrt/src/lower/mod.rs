@@ -38,7 +38,7 @@ use defn_core::region::Region;
 use defn_core::{Location, Scalar, TensorType};
 use rustc_hash::FxHashMap;
 
-pub(crate) use kernel::{PROGRAM, TARGET, single_op};
+pub(crate) use kernel::{PROGRAM, TARGET};
 use steps::{Step, steps};
 use text::{Ssa, Ty, Writer};
 use value::storage_type;

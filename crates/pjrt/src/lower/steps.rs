@@ -133,8 +133,8 @@ fn is_large_reduction(graph: &Graph, node: &Node) -> bool {
     is_reduction(node) && graph.ty(node.inputs[0]).size() >= MIN_ELEMENTS && node.outputs[0].size() > 0
 }
 
-/// The phase of each node: that of its operands, or the next where the node is apart. Nodes with effects keep their
-/// order.
+/// The phase of each node: that of its operands, or the next where the node is apart. Nodes with effects and collectives
+/// keep their order.
 fn phases(nodes: &[Node], roles: &[Role]) -> Vec<usize> {
     let (mut phases, mut of_effects) = (Vec::with_capacity(nodes.len()), 0);
     for (node, role) in nodes.iter().zip(roles) {
@@ -143,21 +143,8 @@ fn phases(nodes: &[Node], roles: &[Role]) -> Vec<usize> {
             Role::Free | Role::Fusable => needed,
             Role::Apart if node.inputs.is_empty() => 0,
             Role::Apart => {
-                let keeps_order = match node.op.class() {
-                    OpClass::Hook(_) | OpClass::RuntimeCall(_) | OpClass::Collective(_) => true,
-                    OpClass::Parameter { .. }
-                    | OpClass::Constant(_)
-                    | OpClass::Literal(_)
-                    | OpClass::Primitive(_)
-                    | OpClass::Identity { .. }
-                    | OpClass::Fold(_)
-                    | OpClass::WindowFold(_)
-                    | OpClass::Cond(_)
-                    | OpClass::While(_)
-                    | OpClass::CustomGrad(_)
-                    | OpClass::Block(_)
-                    | OpClass::UserBlock(_) => false,
-                };
+                let is_collective = matches!(node.op.class(), OpClass::Collective(_));
+                let keeps_order = node.op.has_effect() || is_collective;
                 let phase = if keeps_order { (needed + 1).max(of_effects) } else { needed + 1 };
                 of_effects = if keeps_order { phase } else { of_effects };
                 phase
@@ -250,15 +237,11 @@ impl Parts<'_> {
             }
         };
         self.region.results().iter().for_each(|&value| need(value, &mut needed));
-        let mut seen = FxHashSet::default();
-        for &at in order.iter().rev() {
-            if self.in_kernel[at] && seen.insert(self.phases[at]) {
-                let nodes = &kernels[&self.phases[at]];
-                let inputs = nodes.iter().flat_map(|&node| &graph.nodes()[node].inputs);
-                inputs
-                    .filter(|input| nodes.binary_search(&(input.node as usize)).is_err())
-                    .for_each(|&input| need(input, &mut needed));
-            }
+        for nodes in kernels.values() {
+            let inputs = nodes.iter().flat_map(|&node| &graph.nodes()[node].inputs);
+            inputs
+                .filter(|input| nodes.binary_search(&(input.node as usize)).is_err())
+                .for_each(|&input| need(input, &mut needed));
         }
         // Nodes that are computed outside need others, of their own phase and of those before.
         for &at in order.iter().rev() {

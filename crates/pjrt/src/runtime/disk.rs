@@ -18,6 +18,8 @@ use super::digest::{Digest, digest_of, hex};
 /// The first bytes of a file. Each version of the layout has its own number.
 const HEAD: &[u8; 16] = b"defn program 001";
 const SUFFIX: &str = "defn-program";
+/// The ending of a file that is being written.
+const PART: &str = "part";
 
 /// The most bytes in the folder of users who name none.
 const MAX_BYTES: u64 = 1 << 30;
@@ -111,7 +113,7 @@ impl Folder {
     pub fn store(&self, key: &Digest, program: &[u8]) {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let temporary = self.path.join(format!("{}.{}.{number}.part", hex(key), std::process::id()));
+        let temporary = self.path.join(format!("{}.{}.{number}.{PART}", hex(key), std::process::id()));
         let write = || -> std::io::Result<()> {
             ownership::create(&self.path)?;
             if let Some(refusal) = self.refusal() {
@@ -134,19 +136,13 @@ impl Folder {
     /// that were begun and never completed.
     fn forget(&self, limit: u64) {
         let now = SystemTime::now();
-        let Ok(files) = fs::read_dir(&self.path) else { return };
-        let (mut programs, mut total) = (Vec::new(), 0);
-        for file in files.flatten() {
-            let Ok(metadata) = file.metadata() else { continue };
-            let (path, used) = (file.path(), metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH));
-            let end = path.extension().unwrap_or_default();
-            if end == SUFFIX {
-                total += metadata.len();
-                programs.push((used, metadata.len(), path));
-            } else if end == "part" && now.duration_since(used).is_ok_and(|age| age > ABANDONED) {
+        for (begun, _, path) in self.files(PART) {
+            if now.duration_since(begun).is_ok_and(|age| age > ABANDONED) {
                 let _ = fs::remove_file(path);
             }
         }
+        let mut programs: Vec<_> = self.files(SUFFIX).collect();
+        let mut total: u64 = programs.iter().map(|(_, bytes, _)| bytes).sum();
         if total <= limit {
             return;
         }
@@ -163,11 +159,15 @@ impl Folder {
 
     /// The number of programs and their total size in bytes.
     pub fn size(&self) -> (usize, u64) {
-        let Ok(files) = fs::read_dir(&self.path) else { return (0, 0) };
-        let programs =
-            files.flatten().filter(|file| file.path().extension().is_some_and(|end| end == SUFFIX));
-        programs.fold((0, 0), |(files, bytes), file| {
-            (files + 1, bytes + file.metadata().map_or(0, |metadata| metadata.len()))
+        self.files(SUFFIX).fold((0, 0), |(files, sum), (_, bytes, _)| (files + 1, sum + bytes))
+    }
+
+    /// The files with this ending: the time of the last change, the size in bytes, and the path.
+    fn files(&self, end: &'static str) -> impl Iterator<Item = (SystemTime, u64, PathBuf)> {
+        fs::read_dir(&self.path).into_iter().flatten().flatten().filter_map(move |file| {
+            let (path, metadata) = (file.path(), file.metadata().ok()?);
+            let changed = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            path.extension().is_some_and(|other| other == end).then_some((changed, metadata.len(), path))
         })
     }
 }

@@ -6,7 +6,9 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use defn_core::backend::{Buffers, Operand};
+use defn_core::graph::{Graph, Value};
 use defn_core::op::{Op, Starts};
+use defn_core::region::Region;
 use defn_core::shape::Sizes;
 use defn_core::{DType, Result, Shape, TensorType, form};
 use rustc_hash::{FxHashMap, FxHasher};
@@ -18,7 +20,7 @@ use super::program_cache::MAX_PROGRAMS;
 use super::programs::Compiled;
 use super::{CompilerOptions, PjrtBackend, Runtime, failure};
 use crate::api::Buffer;
-use crate::lower::{lower, single_op};
+use crate::lower::lower;
 use crate::options::CompileOptions;
 
 /// The programs of one client by op. It has at most as many entries as the cache of program texts, which has the same
@@ -111,8 +113,8 @@ impl Eager {
         if let Some(program) = find(&self.by_hash.read().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(program);
         }
-        let region = single_op(op, operands.iter().map(|operand| &operand.ty))?;
-        let program = lower(&region, &[], runtime.hardware()).map_err(failure::lowering)?;
+        let program =
+            lower(&single_op_region(op, operands)?, &[], runtime.hardware()).map_err(failure::lowering)?;
         let options = CompileOptions { portable: !runtime.is_single(), ..CompileOptions::default() };
         let folder = CompilerOptions::default().folder();
         let compiled = runtime.programs.get(form::name(op), runtime, &program, &options, folder.as_ref())?;
@@ -149,4 +151,15 @@ fn with_dynamic_starts(op: &Op, operands: &[Operand], outputs: &[TensorType]) ->
         return (Some(Op::PutSlice { starts: Starts::Dynamic }), starts.clone());
     }
     (None, SmallVec::new())
+}
+
+/// A graph of one op, applied to parameters.
+fn single_op_region(op: &Op, operands: &[Operand]) -> Result<Region> {
+    let mut graph = Graph::new();
+    let inputs: Vec<TensorType> = operands.iter().map(|operand| operand.ty.clone()).collect();
+    let parameters: SmallVec<[Value; 3]> =
+        inputs.iter().enumerate().map(|(index, ty)| graph.parameter(index, ty.clone())).collect();
+    let results = graph.push(op.clone(), &parameters)?;
+    let count = inputs.len();
+    Ok(Region::new(graph, inputs, count, results))
 }

@@ -1,6 +1,6 @@
 //! The options of the compiler.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use defn_core::{ErrorKind, Result};
 
@@ -69,7 +69,7 @@ impl CompilerOptions {
     pub fn refused_folder(&self) -> Option<(PathBuf, String)> {
         let folder = self.folder().filter(|folder| !folder.may_forget())?;
         let why = folder.refusal()?;
-        Some((Path::to_owned(folder.path()), why))
+        Some((folder.path().to_owned(), why))
     }
 
     /// The plugin's options, for one program for any device of the client.
