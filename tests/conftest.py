@@ -38,11 +38,11 @@ os.environ["DEFN_CACHE_DIR"] = ""
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "examples"))
 
 
-# The files in `typing` are for type checkers. test_pjrt_target.py needs packages of a gigabyte,
-# which `./dev test gpu-compile` installs first.
+# The files in `typing` are for type checkers. Two files need packages of a gigabyte, which
+# `./dev test gpu-compile` installs first.
 collect_ignore = ["typing"]
 if "DEFN_CUDA_PACKAGES" not in os.environ:
-    collect_ignore.append("test_pjrt_target.py")
+    collect_ignore += ["test_pjrt_target.py", "test_pjrt_libraries.py"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import importlib
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from defn.pjrt import discovery as module
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def package(root: Path, name: str, library: str | None, group: str, point: str) -> None:
@@ -78,3 +82,40 @@ def test_the_tpus_package_announces_nothing(site: Path):
     (site / "libtpu" / "libtpu.so").touch()
     importlib.invalidate_caches()
     assert names() == [("tpu", "libtpu.so")]
+
+
+def package_for_cuda(folder: Path, solver: str | None) -> Path:
+    """A plugin's file, with JAX's package for CUDA beside it, whose module is this text."""
+    plugin = folder / "jax_plugins/xla_cuda99/xla_cuda_plugin.so"
+    package = folder / "jax_cuda99_plugin"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "_linalg.py").write_text("registrations = lambda: {'cu_permute': 1}")
+    if solver is not None:
+        (package / "_solver.py").write_text(solver)
+    return plugin
+
+
+@pytest.fixture
+def without_package() -> Iterator[None]:
+    yield
+    for name in [name for name in sys.modules if name.startswith("jax_cuda99_plugin")]:
+        del sys.modules[name]
+
+
+@pytest.mark.usefixtures("without_package")
+def test_functions_of_libraries_are_found_beside_the_plugin(tmp_path: Path):
+    plugin = package_for_cuda(tmp_path, "registrations = lambda: {'cusolver_factorize': 2}")
+    assert module.custom_calls(plugin) == {"cusolver_factorize": 2, "cu_permute": 1}
+
+
+@pytest.mark.usefixtures("without_package")
+@pytest.mark.parametrize("solver", [None, "raise ImportError('for another Python')"])
+def test_without_its_modules_a_package_has_no_functions(tmp_path: Path, solver: str | None):
+    assert module.custom_calls(package_for_cuda(tmp_path, solver)) == {}
+
+
+def test_without_a_package_there_are_no_functions(tmp_path: Path):
+    assert module.custom_calls(tmp_path / "jax_plugins/xla_cuda99/xla_cuda_plugin.so") == {}
+    assert module.custom_calls(tmp_path / "xla_cpu_pjrt/plugin.so") == {}
+    assert module.custom_calls(Path("plugin.so")) == {}

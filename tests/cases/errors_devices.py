@@ -103,7 +103,7 @@ ROWS: list[tuple[str, str]] = [
         "from test_pjrt_saved import of_another_processor\n"
         "dn.pjrt.deserialize(of_another_processor(), trust=True)",
     ),
-    ("untrusted executables", 'dn.pjrt.deserialize(b"defn compiled 02")'),
+    ("untrusted executables", 'dn.pjrt.deserialize(b"defn compiled 03")'),
     ("untrusted executables in a file", 'dn.pjrt.load("nowhere", trust="yes")'),
     (
         "a saved program that asks the host",

@@ -31,7 +31,7 @@ mod runtime;
 mod wheel;
 
 pub use api::{
-    Buffer, Buffers, Client, Device, DeviceDescription, Event, Executable, ExecutableMemory,
+    Buffer, Buffers, Client, CustomCall, Device, DeviceDescription, Event, Executable, ExecutableMemory,
     LoadedExecutable, Memory, MemoryStats, Placement, Topology,
 };
 pub use element::ElementType;
@@ -42,6 +42,6 @@ pub use plugin::{Attribute, Plugin, Version};
 pub use runtime::{
     CacheReport, Caller, ClientSpec, CompilerOptions, DeviceInfo, MeshBackend, MeshCompiler, PjrtBackend,
     PjrtBuffer, PjrtCompiler, PjrtExecutable, Runtime, Target, TargetCompiler, TargetExecutable, backend,
-    client_name, client_names, default_client, devices, devices_of, end, named_plugin, preferred_clients,
-    register, runtime, set_caller, set_default_client, set_kernel_compiler,
+    client_name, client_names, default_client, devices, devices_of, end, library_calls, named_plugin,
+    preferred_clients, register, runtime, set_caller, set_default_client, set_kernel_compiler, set_library,
 };

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::api::{Api, Client, Topology};
+use crate::api::{Api, Client, CustomCall, Topology};
 use crate::error::Result;
 
 /// A PJRT plugin, loaded and initialised. Clones are cheap; the plugin stays loaded until the process ends.
@@ -103,6 +103,11 @@ impl Plugin {
     /// An error from the plugin: no driver, no device, an unknown option.
     pub fn client(&self, options: &[(String, Attribute)]) -> Result<Client> {
         Client::new(self.api, options)
+    }
+
+    /// As [`Api::register_library_call`].
+    pub(crate) fn register_library_call(&self, platform: &str, call: &CustomCall) -> bool {
+        self.api.register_library_call(platform, call)
     }
 
     /// Describes devices to compile for; they need not be present.

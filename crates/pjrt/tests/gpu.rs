@@ -41,6 +41,11 @@ fn target() -> &'static Arc<Target> {
 }
 
 #[test]
+fn a_plugin_without_a_library_has_no_solver() {
+    assert_eq!(target().hardware(), Hardware::Device);
+}
+
+#[test]
 fn a_program_is_compiled_for_an_h200_and_for_nothing_else() {
     let ty = TensorType { dtype: DType::F32, shape: Shape::new(&[8]) };
     let mut graph = Graph::new();

@@ -49,7 +49,8 @@ class Device:
 
     ``memory_used`` and ``memory_limit`` are in bytes, or None if the plugin does not count them;
     ``interface`` is the plugin's version of the PJRT interface. ``kernels`` says whether XLA's
-    programs call the kernels of the CPU's compiler, which the host's do if the plugin lets them.
+    programs call the kernels of the CPU's compiler, which the host's do if the plugin lets them;
+    ``solver`` says whether they call NVIDIA's cuSOLVER, through JAX's package for CUDA.
     """
 
     client: str
@@ -62,6 +63,7 @@ class Device:
     memory_used: int | None
     memory_limit: int | None
     kernels: bool
+    solver: bool
 
     @property
     def backend(self) -> PJRT:

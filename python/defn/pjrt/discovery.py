@@ -15,8 +15,9 @@ from defn import _core
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
 
-__all__ = ["Plugin", "plugins"]
+__all__ = ["Plugin", "custom_calls", "plugins"]
 
 # The entry points by which packages announce a plugin, and packages that announce none.
 _GROUPS = ("xla_plugins", "jax_plugins")
@@ -87,3 +88,35 @@ def _of_module(module: str, name: str, found: str) -> Iterator[Plugin]:
         if libraries:
             yield Plugin(_core.pjrt_client_name(name), libraries[0], found)
             return
+
+
+def custom_calls(plugin: Path) -> dict[str, object]:
+    """The functions by which programs for CUDA call its libraries, by name.
+
+    They are in JAX's package beside the plugin: ``jax_cuda13_plugin`` for the plugin in
+    ``jax_plugins.xla_cuda13``. There are none without that package, or if it is for another version
+    of Python.
+    """
+    name = f"jax_{plugin.parent.name.removeprefix('xla_')}_plugin"
+    if len(plugin.parents) < 3 or not name.startswith("jax_cuda"):
+        return {}
+    try:
+        modules = [_module_of(plugin.parents[2], name, part) for part in ("_solver", "_linalg")]
+    except ImportError:
+        return {}
+    return {call: capsule for module in modules for call, capsule in module.registrations().items()}
+
+
+def _module_of(folder: Path, package: str, name: str) -> ModuleType:
+    """A module of a package in a folder, which need not be on ``sys.path``."""
+    import importlib
+    import sys
+    from importlib import machinery, util
+
+    if package not in sys.modules:
+        spec = machinery.PathFinder.find_spec(package, [str(folder)])
+        if spec is None or spec.loader is None:
+            raise ModuleNotFoundError(package)
+        module = sys.modules[package] = util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return importlib.import_module(f"{package}.{name}")

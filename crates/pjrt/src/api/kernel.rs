@@ -4,7 +4,6 @@
 //! list lacks the extension, or it refuses the function. A call says its size, which is checked too.
 
 use std::ffi::{CString, c_char, c_int};
-use std::mem::offset_of;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
@@ -34,33 +33,8 @@ impl Api {
     /// Registers the function that runs kernels, once for each plugin and process; returns whether the plugin's programs
     /// can call it.
     pub fn register_kernels(self, kernels: Kernels) -> bool {
-        let mut extensions = self.extension_list();
-        let Some((_, extension)) = extensions.find(|(kind, _)| *kind == ffi::CUSTOM_CALLS) else {
-            return false;
-        };
         KERNELS.get_or_init(|| kernels);
-        // SAFETY: an extension of this kind begins with these fields, as far as its size says.
-        let register = unsafe {
-            let extension = extension.cast::<ffi::CustomCallExtension>();
-            let end = offset_of!(ffi::CustomCallExtension, register) + size_of::<usize>();
-            if (*extension).base.struct_size < end { None } else { (*extension).register }
-        };
-        let Some(register) = register else { return false };
-        let mut args = ffi::RegisterArgs {
-            struct_size: size_of::<ffi::RegisterArgs>(),
-            name: kernels.target.as_ptr().cast(),
-            name_size: kernels.target.len(),
-            handler: run_call,
-            platform: PLATFORM.as_ptr().cast(),
-            platform_size: PLATFORM.len(),
-            traits: 0,
-        };
-        // SAFETY: the arguments live across the call. A plugin that expects more of them returns an error, which is
-        // freed.
-        unsafe {
-            let error = register(&mut args);
-            self.check("PJRT_FFI_Register_Handler", error).is_ok()
-        }
+        self.register_custom_call(PLATFORM, kernels.target, run_call)
     }
 }
 

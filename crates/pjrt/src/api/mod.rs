@@ -6,6 +6,7 @@
 
 mod buffer;
 mod client;
+mod custom_call;
 mod device;
 mod event;
 mod executable;
@@ -26,6 +27,7 @@ use libloading::Library;
 pub use buffer::Buffer;
 pub(crate) use buffer::HostView;
 pub use client::{Client, Placement};
+pub use custom_call::CustomCall;
 pub use device::{Device, DeviceDescription, Memory, MemoryStats};
 pub use event::Event;
 pub use executable::{Buffers, Executable, ExecutableMemory, LoadedExecutable};

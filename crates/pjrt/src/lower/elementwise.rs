@@ -322,7 +322,7 @@ impl Writer {
     }
 
     /// Whether a real number, or either part of a complex one, has a property.
-    fn parts(&mut self, x: &Ssa, mut has: impl FnMut(&mut Writer, &Ssa) -> Ssa) -> Ssa {
+    pub fn parts(&mut self, x: &Ssa, mut has: impl FnMut(&mut Writer, &Ssa) -> Ssa) -> Ssa {
         if !matches!(x.element(), E::C64 | E::C128) {
             return has(self, x);
         }

@@ -9,7 +9,7 @@ use defn_core::op::{Block, CompositeBlock, Op};
 use defn_core::region::Region;
 use defn_core::{Axis, DType, TensorType};
 
-use super::text::{List, Ssa, Ty};
+use super::text::{List, Ssa, Ty, layout};
 use super::{Lowering, tensor};
 
 /// The name under which programs call kernels.
@@ -20,12 +20,7 @@ pub(crate) const PROGRAM: &str = "program";
 impl Lowering {
     /// A call of a kernel.
     pub(super) fn kernel(&mut self, program: &Region, operands: &[Ssa]) -> Vec<Ssa> {
-        let layout = |ty: &TensorType| {
-            let rank = ty.shape.rank();
-            let axes = List((0..rank).rev().collect::<Vec<_>>());
-            let axes = if rank == 0 { String::new() } else { format!("[{axes}]") };
-            format!("dense<{axes}> : tensor<{rank}xindex>")
-        };
+        let layout = |ty: &TensorType| layout(&(0..ty.shape.rank()).rev().collect::<Vec<_>>());
         let attributes = format!(
             "call_target_name = \"{TARGET}\", api_version = 4 : i32, backend_config = {{{PROGRAM} = \"{}\"}}, \
              operand_layouts = [{}], result_layouts = [{}]",

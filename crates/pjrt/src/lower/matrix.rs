@@ -43,8 +43,7 @@ impl Lowering {
         w.store(&y, out.dtype)
     }
 
-    /// The lower factor. If a pivot is not positive, the definition decides whether the matrix is singular or has no
-    /// factor.
+    /// The lower factor.
     pub(super) fn cholesky(&mut self, operands: &Operands<'_>, out: &TensorType) -> Result<Ssa> {
         let w = &mut self.writer;
         let x = w.load_as(&operands.values[0], operands.types[0].dtype, out.dtype);
@@ -52,30 +51,45 @@ impl Lowering {
             return Ok(w.store(&x, out.dtype));
         }
         let factor = w.op("cholesky", &[&x], "lower = true", x.ty.clone());
-        let (rank, element) = (x.ty.rank(), x.element());
-        let index_type = x.ty.of(E::S64);
-        let (rows, columns) = (w.iota(index_type.clone(), rank - 2), w.iota(index_type, rank - 1));
-        let (lower, on) = (w.compare(&rows, &columns, "GE"), w.compare(&rows, &columns, "EQ"));
-        let zero = w.number_like(&factor, 0);
-        let factor = w.choose(&lower, &factor, &zero);
+        self.complete_cholesky(operands, &factor, None, out)
+    }
+
+    /// The lower factor, whose elements above the diagonal may be anything. If a pivot is not positive, or the predicate
+    /// does not hold for a matrix, the definition decides whether the matrix is singular or has no factor.
+    pub(super) fn complete_cholesky(
+        &mut self,
+        operands: &Operands<'_>,
+        factor: &Ssa,
+        succeeded: Option<&Ssa>,
+        out: &TensorType,
+    ) -> Result<Ssa> {
+        let w = &mut self.writer;
+        let (rank, element) = (factor.ty.rank(), factor.element());
+        let (lower, off) = (w.triangle(factor, "GE"), w.triangle(factor, "NE"));
+        let zero = w.number_like(factor, 0);
+        let factor = w.choose(&lower, factor, &zero);
         // A matrix is good if all its pivots are positive.
         let real = if out.dtype.is_complex() {
-            w.op("real", &[&factor], "", x.ty.of(half(element)))
+            w.op("real", &[&factor], "", factor.ty.of(half(element)))
         } else {
             factor.clone()
         };
         let none = w.number_like(&real, 0);
         let positive = w.compare(&real, &none, "GT");
-        let off = w.op("not", &[&on], "", on.ty.clone());
-        let good = w.op("or", &[&positive, &off], "", on.ty.clone());
+        let good = w.op("or", &[&positive, &off], "", off.ty.clone());
         let yes = w.number(E::Pred, 1);
         let good = w.fold(&good, &yes, &[rank - 2, rank - 1], "and");
+        let good = match succeeded {
+            Some(succeeded) => w.op("and", &[&good, succeeded], "", good.ty.clone()),
+            None => good,
+        };
         let batch: Vec<usize> = (0..rank - 2).collect();
         let all = w.fold(&good, &yes, &batch, "and");
-        let good = w.broadcast_along(&good, &batch, x.dims());
+        let good = w.broadcast_along(&good, &batch, factor.dims());
         let factor = w.store(&factor, out.dtype);
-        let definition =
-            defined(operands, |graph, x| Ok(vec![compose::matrix::factor::cholesky(graph, &x[0])?]))?;
+        let definition = defined(operands, |graph, x| {
+            Ok(vec![compose::matrix::factor::cholesky_of_singular(graph, &x[0])?])
+        })?;
         let other = self.value_or_region(&all, &factor, &definition, &operands.values)?;
         Ok(self.writer.choose(&good, &factor, &other))
     }

@@ -25,6 +25,7 @@ mod order;
 mod position;
 mod reduce;
 mod shape;
+mod solver;
 mod steps;
 mod text;
 mod value;
@@ -39,6 +40,7 @@ use defn_core::{Location, Scalar, TensorType};
 use rustc_hash::FxHashMap;
 
 pub(crate) use kernel::{PROGRAM, TARGET};
+pub(crate) use solver::SOLVER_CALLS;
 use steps::{Step, steps};
 use text::{Ssa, Ty, Writer};
 use value::storage_type;
@@ -107,6 +109,33 @@ pub enum Hardware {
     HostWithKernels,
     /// An accelerator.
     Device,
+    /// NVIDIA's GPUs, whose programs call the library cuSOLVER ([`set_library`](crate::set_library)).
+    DeviceWithSolver,
+}
+
+impl Hardware {
+    /// Its name, as saved executables have it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Hardware::Host => "host",
+            Hardware::HostWithKernels => "host with kernels",
+            Hardware::Device => "device",
+            Hardware::DeviceWithSolver => "device with solver",
+        }
+    }
+
+    /// The hardware that this one's programs run on too, without what they need not call.
+    fn plain(self) -> Hardware {
+        match self {
+            Hardware::Host | Hardware::HostWithKernels => Hardware::Host,
+            Hardware::Device | Hardware::DeviceWithSolver => Hardware::Device,
+        }
+    }
+
+    /// The hardware of a name, if its programs run here.
+    pub(crate) fn running(self, name: &str) -> Option<Hardware> {
+        [self, self.plain()].into_iter().find(|hardware| hardware.name() == name)
+    }
 }
 
 /// Lowers a region to a module whose function `main` takes the region's inputs and returns its results. `donated[i]` is
@@ -138,18 +167,15 @@ fn write(
     hardware: Hardware,
     count: Option<usize>,
 ) -> Result<LoweredProgram> {
-    let (on_host, has_kernels) = match hardware {
-        Hardware::Host => (true, false),
-        Hardware::HostWithKernels => (true, true),
-        Hardware::Device => (false, false),
-    };
+    let on_host = hardware.plain() == Hardware::Host;
     let mut lowering = Lowering {
         writer: Writer::new(on_host),
         hooks: Vec::new(),
         depth: 0,
         has_unbounded_loop: false,
         is_over_devices: count.is_some(),
-        has_kernels,
+        has_kernels: hardware == Hardware::HostWithKernels,
+        has_solver: hardware == Hardware::DeviceWithSolver,
     };
     let arguments: Vec<Ssa> =
         region.inputs().iter().enumerate().map(|(index, ty)| Writer::argument(index, tensor(ty))).collect();
@@ -194,6 +220,8 @@ struct Lowering {
     is_over_devices: bool,
     /// Whether the program may call kernels.
     has_kernels: bool,
+    /// Whether the program may call functions of cuSOLVER.
+    has_solver: bool,
 }
 
 /// The operands of a node: their types in the graph and their values in the program.
@@ -294,10 +322,15 @@ impl Lowering {
             Op::RuntimeCall(_) => {
                 return Err(LowerError::RuntimeCall { location: node.location.clone() });
             }
-            Op::Block(block) => match self.native(block, x, out)? {
-                Some(native) => native,
-                None => return self.block(block, x),
-            },
+            Op::Block(block) => {
+                if let Some(results) = self.by_solver(block, x, &node.outputs)? {
+                    return Ok(results);
+                }
+                match self.native(block, x, out)? {
+                    Some(native) => native,
+                    None => return self.block(block, x),
+                }
+            }
             Op::UserBlock(op) => return self.region(&op.default, &x.values),
         };
         debug_assert_eq!(one.ty, tensor(out), "{:?}", node.op);
@@ -311,5 +344,21 @@ impl Lowering {
 impl fmt::Display for LoweredProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Hardware;
+
+    #[test]
+    fn hardware_runs_programs_that_call_less() {
+        let solver = Hardware::DeviceWithSolver;
+        assert_eq!(solver.running("device with solver"), Some(solver));
+        assert_eq!(solver.running("device"), Some(Hardware::Device));
+        assert_eq!(Hardware::Device.running("device with solver"), None);
+        assert_eq!(Hardware::HostWithKernels.running("host"), Some(Hardware::Host));
+        assert_eq!(Hardware::Host.running("host with kernels"), None);
+        assert_eq!(solver.running("host"), None);
     }
 }

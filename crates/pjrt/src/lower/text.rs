@@ -107,6 +107,13 @@ where
     if text.is_empty() { "array<i64>".to_owned() } else { format!("array<i64: {text}>") }
 }
 
+/// The layout of a value in a custom call: its axes, the one with adjacent elements first.
+pub(super) fn layout(axes: &[usize]) -> String {
+    let rank = axes.len();
+    let axes = if rank == 0 { String::new() } else { format!("[{}]", List(axes)) };
+    format!("dense<{axes}> : tensor<{rank}xindex>")
+}
+
 /// A function under construction, with the blocks inside it.
 #[derive(Default)]
 pub(super) struct Writer {

@@ -64,7 +64,7 @@ impl PjrtCompiler {
             let problem = failure::CHECKED.to_owned();
             return Err(DeviceError::Donate { problem, required: "one without checks is required" }.into());
         };
-        Ok(PjrtExecutable::new(self.clone(), program, mode, donate))
+        Ok(PjrtExecutable::new(self.clone(), program, mode, self.backend.runtime().hardware(), donate))
     }
 
     /// A program in compiled segments. A `portable` one is for any device of any client, another one only for this
@@ -99,9 +99,10 @@ impl PjrtCompiler {
         let runtime = self.backend.runtime();
         runtime.require_process("load")?;
         saved.require_machine(runtime.machine())?;
+        let hardware = saved.require_hardware(runtime.hardware())?;
         let program = Arc::new(saved.program()?);
         let mut segments = saved.segments();
-        let plan = prepare(&program, &self.fold, saved.donated(), runtime.hardware(), &mut |segment| {
+        let plan = prepare(&program, &self.fold, saved.donated(), hardware, &mut |segment| {
             let text = segment.digest();
             let bytes = segments.next(text)?;
             let executable = runtime.client().load(bytes).map_err(|error| saved.rejected(runtime, &error))?;
@@ -109,7 +110,13 @@ impl PjrtCompiler {
                 Arc::new(Compiled::new(executable, &segment.program, true, Origin::Bytes(bytes.into())));
             Ok(DeviceProgram { compiled, text, results: segment.results })
         })?;
-        Ok(PjrtExecutable::new(self.clone(), program, ExecutionMode::Compiled(plan), saved.donated()))
+        Ok(PjrtExecutable::new(
+            self.clone(),
+            program,
+            ExecutionMode::Compiled(plan),
+            hardware,
+            saved.donated(),
+        ))
     }
 }
 

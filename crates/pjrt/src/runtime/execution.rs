@@ -18,6 +18,7 @@ use super::plan::{Plan, Step, Work};
 use super::programs::Compiled;
 use super::saved::Saved;
 use super::{PjrtBackend, failure};
+use crate::lower::Hardware;
 
 /// A compiled segment of a program.
 pub(super) struct DeviceProgram {
@@ -48,6 +49,8 @@ pub struct PjrtExecutable {
     compiler: PjrtCompiler,
     program: Arc<Region>,
     mode: ExecutionMode,
+    /// The hardware that it was lowered for.
+    hardware: Hardware,
     /// The positions of the donated arguments, ascending.
     donate: Vec<usize>,
     /// If the program is one segment without work for the host: the output of the segment for each result.
@@ -65,6 +68,7 @@ impl PjrtExecutable {
         compiler: PjrtCompiler,
         program: Arc<Region>,
         mode: ExecutionMode,
+        hardware: Hardware,
         donate: &[usize],
     ) -> PjrtExecutable {
         let mut donate = donate.to_vec();
@@ -74,7 +78,7 @@ impl PjrtExecutable {
             ExecutionMode::Compiled(plan) if donate.is_empty() => single_segment_outputs(plan),
             ExecutionMode::Compiled(_) | ExecutionMode::Checked(_) => None,
         };
-        PjrtExecutable { compiler, program, mode, donate, single_segment_outputs }
+        PjrtExecutable { compiler, program, mode, hardware, donate, single_segment_outputs }
     }
 
     /// The device for programs whose arguments are on no device of the client.
@@ -350,7 +354,8 @@ impl Executable for PjrtExecutable {
         };
         let runtime = self.backend().runtime();
         runtime.require_process("save")?;
-        let mut saved = Saved::new(runtime.machine(), &runtime.kind(), &self.program, &self.donate);
+        let mut saved =
+            Saved::new(runtime.machine(), &runtime.kind(), self.hardware, &self.program, &self.donate);
         let mut is_portable = true;
         plan.each(&mut |program| {
             is_portable &= program.compiled.is_portable;

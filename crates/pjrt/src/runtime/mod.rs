@@ -29,6 +29,7 @@ mod execution;
 mod failure;
 mod helpers;
 mod kernels;
+mod library;
 mod live;
 mod machine;
 mod mesh;
@@ -58,6 +59,7 @@ pub use caller::{Caller, set_caller};
 pub use compiler::PjrtCompiler;
 pub use execution::PjrtExecutable;
 pub use kernels::set_kernel_compiler;
+pub use library::{library_calls, set_library};
 pub use mesh::MeshBackend;
 pub use options::CompilerOptions;
 pub use programs::CacheReport;
@@ -111,12 +113,11 @@ impl Runtime {
         let is_host = platform == HOST;
         let machine =
             if is_host { format!("{platform} ({})", machine::processor()) } else { platform.clone() };
-        let hardware = match is_host {
-            true if kernels::are_there() && client.register_kernels(kernels::KERNELS) => {
-                Hardware::HostWithKernels
-            }
-            true => Hardware::Host,
-            false => Hardware::Device,
+        let hardware = if is_host {
+            let has_kernels = kernels::are_there() && client.register_kernels(kernels::KERNELS);
+            if has_kernels { Hardware::HostWithKernels } else { Hardware::Host }
+        } else {
+            library::hardware(&plugin)
         };
         let programs = Programs::new(&plugin, &client, &machine)?;
         let runtime: &'static Runtime = Box::leak(Box::new(Runtime {

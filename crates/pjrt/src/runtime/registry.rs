@@ -64,6 +64,8 @@ pub struct DeviceInfo {
     pub memory: Option<MemoryStats>,
     /// Whether programs call kernels of this process ([`set_kernel_compiler`](crate::set_kernel_compiler)).
     pub kernels: bool,
+    /// Whether programs call a library for factorizations ([`set_library`](crate::set_library)).
+    pub solver: bool,
 }
 
 /// A client that can be started.
@@ -301,6 +303,7 @@ pub fn devices_of(client: &str) -> Result<Vec<DeviceInfo>> {
             // Some plugins keep no statistics.
             memory: device.memory_stats().ok(),
             kernels: runtime.hardware() == Hardware::HostWithKernels,
+            solver: runtime.hardware() == Hardware::DeviceWithSolver,
         })
     };
     runtime.devices().iter().enumerate().map(each).collect()

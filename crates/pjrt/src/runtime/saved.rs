@@ -10,9 +10,10 @@ use defn_core::{Error, ErrorKind, Result};
 
 use super::Runtime;
 use super::digest::{Digest, digest_of};
+use crate::lower::Hardware;
 
 /// The first bytes. Each version of the layout has its own number.
-const HEAD: &[u8; 16] = b"defn compiled 02";
+const HEAD: &[u8; 16] = b"defn compiled 03";
 
 /// An executable as bytes.
 pub(super) struct Saved {
@@ -20,6 +21,8 @@ pub(super) struct Saved {
     machine: String,
     /// The device that it was compiled for, in human-readable text.
     device: String,
+    /// The name of the hardware that it was lowered for.
+    hardware: String,
     /// The graph, as text.
     graph: String,
     donated: Vec<usize>,
@@ -30,10 +33,17 @@ pub(super) struct Saved {
 }
 
 impl Saved {
-    pub fn new(machine: &str, device: &str, program: &Region, donated: &[usize]) -> Saved {
+    pub fn new(
+        machine: &str,
+        device: &str,
+        hardware: Hardware,
+        program: &Region,
+        donated: &[usize],
+    ) -> Saved {
         let (machine, device) = (machine.to_owned(), device.to_owned());
+        let hardware = hardware.name().to_owned();
         let (graph, donated) = (program.to_text(), donated.to_vec());
-        Saved { machine, device, graph, donated, note: Vec::new(), segments: Vec::new() }
+        Saved { machine, device, hardware, graph, donated, note: Vec::new(), segments: Vec::new() }
     }
 
     /// Adds the next segment, with the digest of the text from which it was compiled.
@@ -57,6 +67,15 @@ impl Saved {
         }
         let required = "an executable for this machine is required; compile it again";
         Err(self.mismatch("load", machine.to_owned(), required))
+    }
+
+    /// The hardware that it was lowered for, whose programs this machine must be able to run.
+    pub fn require_hardware(&self, here: Hardware) -> Result<Hardware> {
+        here.running(&self.hardware).ok_or_else(|| {
+            let here = format!("{}, a {} here", self.machine, here.name());
+            let required = "the library or the kernels that its programs call are required; compile it again";
+            self.mismatch("load", here, required)
+        })
     }
 
     /// The error of a plugin that rejects the executable.
@@ -93,6 +112,7 @@ impl Saved {
         let mut body = Vec::new();
         write_field(&mut body, self.machine.as_bytes());
         write_field(&mut body, self.device.as_bytes());
+        write_field(&mut body, self.hardware.as_bytes());
         write_field(&mut body, self.graph.as_bytes());
         let donated: Vec<u8> =
             self.donated.iter().flat_map(|&position| (position as u64).to_le_bytes()).collect();
@@ -119,7 +139,7 @@ impl Saved {
         };
         let mut read = || -> Option<Saved> {
             let mut text = || String::from_utf8(read_field(&mut body)?.to_vec()).ok();
-            let (machine, device, graph) = (text()?, text()?, text()?);
+            let (machine, device, hardware, graph) = (text()?, text()?, text()?, text()?);
             let donated = read_field(&mut body)?
                 .chunks(8)
                 .map(|eight| usize::try_from(u64::from_le_bytes(eight.try_into().ok()?)).ok())
@@ -129,7 +149,7 @@ impl Saved {
             while !body.is_empty() {
                 segments.push((read_field(&mut body)?.try_into().ok()?, read_field(&mut body)?.to_vec()));
             }
-            Some(Saved { machine, device, graph, donated, note, segments })
+            Some(Saved { machine, device, hardware, graph, donated, note, segments })
         };
         read().ok_or_else(|| malformed("the executable has parts that are not whole"))
     }

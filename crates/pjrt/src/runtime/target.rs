@@ -12,7 +12,7 @@ use defn_core::{Result, Tensor};
 use super::compiler::{PjrtCompiler, prepare};
 use super::execution::PjrtExecutable;
 use super::saved::Saved;
-use super::{CompilerOptions, HOST, failure, machine, registry};
+use super::{CompilerOptions, HOST, failure, library, machine, registry};
 use crate::api::Topology;
 use crate::lower::Hardware;
 use crate::plugin::Attribute;
@@ -42,6 +42,7 @@ pub struct Target {
     /// The name of the client that drives such a device where it is present.
     client: String,
     topology: Topology,
+    hardware: Hardware,
 }
 
 impl Target {
@@ -64,7 +65,8 @@ impl Target {
         ];
         let plugin = registry::load(plugin.as_ref())?;
         let topology = plugin.topology("", &options).map_err(failure::plugin)?;
-        Ok(Target { name, client: client.to_owned(), topology })
+        let hardware = library::hardware(&plugin);
+        Ok(Target { name, client: client.to_owned(), topology, hardware })
     }
 
     /// The target of a name, by the plugin of a client, which is not started.
@@ -78,6 +80,11 @@ impl Target {
     /// Its name.
     pub fn name(&self) -> &str {
         self.name
+    }
+
+    /// What its programs may call.
+    pub fn hardware(&self) -> Hardware {
+        self.hardware
     }
 
     /// The plugin's description of the device.
@@ -123,8 +130,9 @@ impl TargetCompiler {
         let options = self.options.to_compile();
         let topology = &self.target.topology;
         let platform = topology.platform_name().map_err(failure::plugin)?.to_lowercase();
-        let mut saved = Saved::new(&platform, self.target.name, &program, donate);
-        let plan = prepare(&program, &self.fold, donate, Hardware::Device, &mut |segment| {
+        let hardware = self.target.hardware;
+        let mut saved = Saved::new(&platform, self.target.name, hardware, &program, donate);
+        let plan = prepare(&program, &self.fold, donate, hardware, &mut |segment| {
             let executable =
                 topology.compile(segment.program.text.as_bytes(), &options).map_err(|error| {
                     let rejected = failure::rejected_flag(&self.target.client, &options, &error);

@@ -7,6 +7,7 @@ use defn_pjrt::{ClientSpec, DeviceInfo};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
+use super::library;
 use super::options::{attribute, client_name};
 use crate::convert;
 use crate::error::{Fallible, guard};
@@ -27,6 +28,7 @@ pub(super) fn register_plugins(py: Python<'_>) -> Fallible<()> {
         // A client that the user has described is not replaced.
         if !defn_pjrt::client_names().contains(&client) {
             let path: PathBuf = plugin.getattr("path")?.extract()?;
+            library::register(py, &path)?;
             defn_pjrt::register(&client, ClientSpec::new(path))?;
         }
     }
@@ -70,6 +72,7 @@ fn pjrt_client(
             Some(plugin) => plugin,
             None => py.import("defn.pjrt")?.call_method1("_path", (name,))?.extract()?,
         };
+        library::register(py, &plugin)?;
         let mut spec = ClientSpec::new(plugin);
         spec.memory_limit = match memory_limit {
             None => None,
@@ -135,6 +138,7 @@ fn entry(py: Python<'_>, device: DeviceInfo) -> PyResult<Bound<'_, PyDict>> {
     entry.set_item("memory_used", device.memory.as_ref().map(|memory| memory.bytes_in_use))?;
     entry.set_item("memory_limit", device.memory.as_ref().and_then(|memory| memory.bytes_limit))?;
     entry.set_item("kernels", device.kernels)?;
+    entry.set_item("solver", device.solver)?;
     Ok(entry)
 }
 

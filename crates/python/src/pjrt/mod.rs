@@ -2,6 +2,7 @@
 
 mod caller;
 mod clients;
+mod library;
 mod options;
 
 use std::any::Any;

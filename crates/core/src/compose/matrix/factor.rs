@@ -66,6 +66,19 @@ pub fn cholesky<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     b.reshape_to(lower, shape)
 }
 
+/// The lower factor of matrices that Cholesky's method does not factorize, since they are singular. All its elements
+/// are NaN if a matrix has a negative eigenvalue. Only the lower triangle is read.
+///
+/// # Errors
+/// The errors of the definition's ops.
+pub fn cholesky_of_singular(graph: &mut Graph, x: &Value) -> Result<Value> {
+    let shape = graph.ty(*x).shape.clone();
+    let batch = Batch::new(graph, x)?;
+    let lower = semidefinite::factor(graph, batch.value)?;
+    let lower = batch.restore_leading_axes(graph, &lower, batch.dtype)?;
+    graph.reshape_to(lower, shape)
+}
+
 /// The factor with column `j`, computed from the columns before it.
 fn cholesky_column(graph: &mut Graph, j: Value, lower: Value, x: Value) -> Result<Value> {
     let n = graph.ty(x).shape.sizes()[1];
