@@ -21,9 +21,21 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
+/// The largest number of bytes of a value. Every value of a run is kept until it ends.
+const MAX_BYTES: usize = 1 << 20;
+
 /// Programs with every op, and some with many effects.
 fn programs() -> impl Strategy<Value = Region> {
-    prop_oneof![3 => regions(), 1 => arithmetic()].prop_map(|region| bounded(&region, 3))
+    prop_oneof![3 => regions(), 1 => arithmetic()]
+        .prop_map(|region| bounded(&region, 3))
+        .prop_filter("its values are small", |region| largest(region) <= MAX_BYTES)
+}
+
+/// The number of bytes of the largest value.
+fn largest(region: &Region) -> usize {
+    let own = region.graph().nodes().iter().flat_map(|node| &node.outputs).map(TensorType::byte_size);
+    let inner = region.graph().nodes().iter().flat_map(|node| node.op.regions()).map(|inner| largest(inner));
+    own.chain(inner).chain(region.inputs().iter().map(TensorType::byte_size)).max().unwrap_or(0)
 }
 
 /// Decisions for the nodes in the order of visits; mostly no cut, so that stages have several nodes.
