@@ -2,9 +2,13 @@
 
 The names of the features are those of its manifest. Warnings are errors. Clippy checks all of
 them together.
+
+Also checks that the tests build the extension's crates with the features that the extension has:
+otherwise each is built twice, which takes minutes.
 """
 
 import os
+import runpy
 import subprocess
 import sys
 import time
@@ -29,7 +33,19 @@ def compiles(features):
     return done.returncode == 0 and "warning" not in done.stderr
 
 
+def built(selection):
+    """The crates of a build, each with its features."""
+    command = ["cargo", "tree", "--locked", "--prefix", "none", "--no-dedupe", "-f", "{p}|{f}"]
+    done = subprocess.run([*command, *selection], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    return set(done.stdout.splitlines())
+
+
 def main():
+    everything = runpy.run_path(os.path.join(ROOT, "dev"), run_name="features")["EVERYTHING"]
+    tests = built(word for word in everything if word not in ("--release", "--locked"))
+    apart = built(["-p", "defn-python", "-e", "normal,build"]) - tests
+    if apart:
+        sys.exit("only the extension has these features: " + ", ".join(sorted(apart)))
     failed = []
     for features in ["", *names()]:
         start = time.monotonic()
