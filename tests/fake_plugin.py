@@ -38,8 +38,13 @@ def fake(
     major: int = 0,
     platform: str = "fake",
     custom_calls: str = "none",
+    computes: bool = False,
+    wait: float = 30.0,
 ) -> Path:
     """A plugin with one device of 1 MiB; the file's `name` determines the kind that is assumed.
+
+    In one of several processes it has two devices, and waits `wait` seconds for the others' data.
+    If it `computes`, every program adds to its argument what tells which device has run it.
 
     Its extension for `custom_calls` is missing ("none"), refuses to register functions ("refused"),
     or is that of a version without registration ("short").
@@ -47,6 +52,7 @@ def fake(
     source = Path(__file__).with_name("fake_plugin.c").read_text()
     options = (f"-I{host().parent / 'include'}", f"-DMAJOR={major}", f'-DPLATFORM="{platform}"')
     options += (f"-DCUSTOM_CALLS={['none', 'refused', 'short'].index(custom_calls)}",)
+    options += (f"-DCOMPUTES={int(computes)}", f"-DWAIT={int(wait * 1000)}")
     return _compiled(name, source, *options)
 
 

@@ -167,6 +167,10 @@ UNREACHED = {
     # These need a separate process.
     "NoPlugin": "test_pjrt_refusals.py runs without plugins",
     "Forked": "test_pjrt_processes.py forks",
+    "OneProcess": "test_distributed.py starts several",
+    "OtherProcess": "test_distributed.py starts several",
+    "NoneHere": "test_distributed.py starts several",
+    "Elsewhere": "test_distributed.py starts several",
     # Live tensors are left out here, because other tests create them.
     "OutOfMemoryBeside": "test_memory.py keeps a large tensor",
     # The free space on a stack differs between builds.

@@ -1412,7 +1412,14 @@ def pjrt_client(
     name: str,
     plugin: str | os.PathLike[str] | None,
     memory_limit: int | None,
+    local: bool,
     options: dict[str, Any],
+) -> None: ...
+def distributed_initialize(
+    coordinator: str | None,
+    rank: SupportsIndex | None,
+    world: SupportsIndex | None,
+    timeout: float,
 ) -> None: ...
 def pjrt_client_name(name: str) -> str: ...
 def pjrt_preferred_clients() -> list[str]: ...

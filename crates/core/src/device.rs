@@ -65,6 +65,14 @@ pub enum DeviceError {
         "{op}: the client \"{client}\" was started by process {parent} and this is its fork {child}, a client of this process is required; start processes by \"spawn\", or start the client after the fork"
     )]
     Forked { op: &'static str, client: String, parent: u32, child: u32 },
+    #[error(
+        "client \"{client}\": {plugin} does not join the {world} processes of distributed.initialize: {tried}, a plugin whose devices span processes is required, such as CUDA's or ROCm's; or describe the client as local, for the devices of this process alone"
+    )]
+    OneProcess { client: String, plugin: String, world: usize, tried: String },
+    #[error(
+        "{op}: the device {id} of client \"{client}\" belongs to process {process}, one of this process is required: {own}; place it there, or let all processes run it on a mesh"
+    )]
+    OtherProcess { op: &'static str, client: String, id: usize, process: i32, own: String },
     #[error("{op}: the device of client \"{client}\" failed, {why}")]
     Failed { op: &'static str, client: String, why: String },
     #[error(
@@ -122,6 +130,8 @@ impl DeviceError {
             | DeviceError::UnknownClient { .. }
             | DeviceError::ClientRuns { .. }
             | DeviceError::Forked { .. }
+            | DeviceError::OneProcess { .. }
+            | DeviceError::OtherProcess { .. }
             | DeviceError::ArgumentGone { .. }
             | DeviceError::Failed { .. } => ErrorClass::Backend,
             DeviceError::UnknownOption { .. }

@@ -245,7 +245,8 @@ pub fn lay(tensor: &Tensor, mesh: &Arc<MeshBackend>, spec: &Spec) -> defn_core::
 /// ```
 ///
 /// # Errors
-/// A spec that does not fit the blocks or the mesh (`Shape`, `Axis`), and devices that fail (`Backend`).
+/// A spec that does not fit the blocks or the mesh (`Shape`, `Axis`), blocks that only other processes have, and devices
+/// that fail (`Backend`).
 ///
 /// # Panics
 /// If the tensor is not on a mesh.
@@ -254,6 +255,6 @@ pub fn gather(tensor: &Tensor, mesh: &Arc<MeshBackend>, spec: &Spec) -> defn_cor
     let host = crate::backend::host()?;
     let mut ops = Ops::new(host.clone(), Source::Unknown);
     let blocks = MeshBackend::blocks(tensor.core())?;
-    let bring = |device: usize| blocks.get(device).expect("a block on each device").copy_to("gather", &host);
+    let bring = |devices: &[usize]| mesh.shared_block("gather", &blocks, devices)?.copy_to("gather", &host);
     Ok(Tensor(spec.join(&mut ops, mesh.mesh(), bring)?))
 }

@@ -7,8 +7,9 @@
 //! that has a plugin installed, and a build needs neither C++ nor a plugin. `ffi` has the raw declarations, `api` the
 //! calls with their safety arguments; no other module is unsafe.
 //!
-//! Four layers depend only on those before them: `ffi` (declarations), `api` (calls), `lower` (graphs as StableHLO),
-//! and `runtime` (everything with a name or a state). `lower` needs neither of the first two.
+//! Five layers depend only on those before them: `store` (key-value store of several processes), `ffi` (declarations),
+//! `api` (calls), `lower` (graphs as StableHLO), and `runtime` (everything with a name or a state). `lower` needs none of
+//! the first three.
 //!
 //! XLA on the host calls kernels of this process where they are faster, if [`set_kernel_compiler`] has set a compiler
 //! for them and the plugin has custom calls.
@@ -26,9 +27,15 @@ mod lower;
 mod options;
 mod plugin;
 mod runtime;
+mod store;
 #[cfg(test)]
 #[path = "../tests/wheel/mod.rs"]
 mod wheel;
+
+/// Clients whose devices are in several processes.
+pub mod distributed {
+    pub use crate::runtime::distributed::{Options, initialize};
+}
 
 pub use api::{
     Buffer, Buffers, Client, CustomCall, Device, DeviceDescription, Event, Executable, ExecutableMemory,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::api::{Api, Client, CustomCall, Topology};
+use crate::api::{Api, Client, CustomCall, KeyValues, Topology};
 use crate::error::Result;
 
 /// A PJRT plugin, loaded and initialised. Clones are cheap; the plugin stays loaded until the process ends.
@@ -102,7 +102,16 @@ impl Plugin {
     /// # Errors
     /// An error from the plugin: no driver, no device, an unknown option.
     pub fn client(&self, options: &[(String, Attribute)]) -> Result<Client> {
-        Client::new(self.api, options)
+        Client::new(self.api, options, None)
+    }
+
+    /// As [`Plugin::client`], for a client that finds the others of its name through the key-value store.
+    pub(crate) fn joined_client(
+        &self,
+        options: &[(String, Attribute)],
+        key_values: &'static KeyValues,
+    ) -> Result<Client> {
+        Client::new(self.api, options, Some(key_values))
     }
 
     /// As [`Api::register_library_call`].

@@ -47,6 +47,10 @@ __all__ = [
 class Device:
     """A device of a client.
 
+    ``process_index`` is the rank of the process that it belongs to, and ``addressable`` says
+    whether that is this process: tensors can be placed on it, and it runs programs. Others take
+    part in those that all devices of a mesh run together (see ``dn.distributed``).
+
     ``memory_used`` and ``memory_limit`` are in bytes, or None if the plugin does not count them;
     ``interface`` is the plugin's version of the PJRT interface. ``kernels`` says whether XLA's
     programs call the kernels of the CPU's compiler, which the host's do if the plugin lets them;
@@ -55,6 +59,8 @@ class Device:
 
     client: str
     device_id: int
+    process_index: int
+    addressable: bool
     platform: str
     platform_version: str
     kind: str
@@ -210,29 +216,33 @@ def client(
     *,
     plugin: str | os.PathLike[str] | None = None,
     memory_limit: int | None = None,
+    local: bool = False,
     **options: Any,
 ) -> None:
     """Configure a client before it starts: the library of its plugin, and its options.
 
     Without ``plugin``, the installed plugin of that name is used. ``memory_limit`` is the maximum
     number of bytes that it takes on each device, if the platform supports a limit; without a limit,
-    memory is taken as needed. Other options go to the plugin, such as ``cpu_device_count=8``.
+    memory is taken as needed. A ``local`` client has the devices of this process alone, even after
+    ``dn.distributed.initialize``. Other options go to the plugin, such as ``cpu_device_count=8``.
 
     Raises: ``BackendError`` if the client already runs with other options, or if there is no plugin
-    of that name; ``OptionError`` for a limit that is not a number of bytes.
+    of that name; ``OptionError`` for a limit that is not a number of bytes, and for a ``local``
+    that is not a bool.
 
     >>> dn.pjrt.client("twins", plugin=dn.pjrt.plugins()[0].path, cpu_device_count=2)
     >>> dn.backends.PJRT(client="twins", device_id=1)
     PJRT(client='twins', device_id=1)
     """
-    _core.pjrt_client(name, plugin, memory_limit, options)
+    _core.pjrt_client(name, plugin, memory_limit, local, options)
 
 
 @public
 def devices(client: str | None = None) -> list[Device]:
     """The devices of a client, or of all clients that start.
 
-    If a client is named, only that client is started.
+    If a client is named, only that client is started. A client that has joined other processes
+    (``dn.distributed``) lists their devices too.
 
     Raises: ``BackendError`` for a client that is unknown or does not start; ``OptionError`` for a
     name that is not a string.

@@ -1,7 +1,6 @@
 //! Cuts tensors into blocks, and joins blocks.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 use super::{Mesh, Spec};
 use crate::builder::{BuildShape, Builder};
@@ -49,8 +48,8 @@ impl Spec {
         Ok(blocks)
     }
 
-    /// Joins a tensor from its blocks. `block` returns a device's block and is called once for each distinct
-    /// block.
+    /// Joins a tensor from its blocks. `block` returns the block that some devices share, and is called once for each
+    /// distinct block.
     ///
     /// # Errors
     /// A mesh axis that is unknown or named twice, and errors of `block` and of the builder.
@@ -58,14 +57,15 @@ impl Spec {
         &self,
         builder: &mut B,
         mesh: &Mesh,
-        mut block: impl FnMut(usize) -> Result<B::V>,
+        mut block: impl FnMut(&[usize]) -> Result<B::V>,
     ) -> Result<B::V> {
-        let mut placed = BlocksByPosition::new();
+        let mut devices: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
         for device in 0..mesh.count() {
-            let at = self.block_position(mesh, device)?;
-            if let Entry::Vacant(vacant) = placed.entry(at) {
-                vacant.insert(block(device)?);
-            }
+            devices.entry(self.block_position(mesh, device)?).or_default().push(device);
+        }
+        let mut placed = BlocksByPosition::new();
+        for (at, sharing) in devices {
+            placed.insert(at, block(&sharing)?);
         }
         join(builder, &placed, &mut Vec::new(), self.0.len())
     }

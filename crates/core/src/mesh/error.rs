@@ -27,6 +27,14 @@ pub enum MeshError {
     #[error("mesh: {left} and {right} belong to two clients, devices of one client are required")]
     Clients { left: String, right: String },
     #[error(
+        "mesh: none of the devices of {mesh} belongs to this process, one at least is required; choose other devices, or use the mesh only in the processes that have one"
+    )]
+    NoneHere { mesh: String },
+    #[error(
+        "{op}: the tensor is stored in blocks in several processes, and the one on {device} is in process {process}, all blocks in this process are required; read the blocks that are here, or replicate the result by all_gather"
+    )]
+    Elsewhere { op: &'static str, device: String, process: i32 },
+    #[error(
         "{op}: there is no mesh here, one is required; call it inside a function that dn.shard runs on the devices of a mesh"
     )]
     NoMesh { op: &'static str },
@@ -76,6 +84,7 @@ impl MeshError {
         match self {
             MeshError::Axes { .. }
             | MeshError::Devices { .. }
+            | MeshError::NoneHere { .. }
             | MeshError::DeviceRepeated { .. }
             | MeshError::Clients { .. }
             | MeshError::Checks
@@ -89,7 +98,7 @@ impl MeshError {
             MeshError::Scatter { .. } | MeshError::SpecRank { .. } | MeshError::SpecSize { .. } => {
                 ErrorClass::Shape
             }
-            MeshError::Blocks { .. } => ErrorClass::Backend,
+            MeshError::Blocks { .. } | MeshError::Elsewhere { .. } => ErrorClass::Backend,
         }
     }
 }

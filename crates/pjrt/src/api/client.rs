@@ -1,11 +1,11 @@
-//! A client: the plugin's access to the devices of this process.
+//! A client: the plugin's access to the devices of this process, and what it knows of those of others.
 
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
 use defn_core::backend::HostMemory;
 
-use super::{Api, Buffer, Device, Event, Kernels, LoadedExecutable, Memory, list, named, text};
+use super::{Api, Buffer, Device, Event, Kernels, KeyValues, LoadedExecutable, Memory, list, named, text};
 use crate::element::ElementType;
 use crate::error::{Error, Result};
 use crate::ffi::{self, Struct};
@@ -37,11 +37,19 @@ impl Drop for Inner {
 }
 
 impl Client {
-    pub(crate) fn new(api: Api, options: &[(String, Attribute)]) -> Result<Client> {
+    pub(crate) fn new(
+        api: Api,
+        options: &[(String, Attribute)],
+        key_values: Option<&'static KeyValues>,
+    ) -> Result<Client> {
         let values = named::write(options);
         let mut args = ffi::ClientCreateArgs::new();
         (args.create_options, args.num_options) = (values.as_ptr(), values.len());
-        // SAFETY: the options live across the call; the callbacks for multi-process runs are null, which is allowed.
+        if let Some(key_values) = key_values {
+            key_values.set(&mut args);
+        }
+        // SAFETY: the options live across the call; what the callbacks use lives as long as the process, and without
+        // other processes the callbacks are null, which is allowed.
         unsafe { api.call(&mut args) }?;
         Ok(Client(Arc::new(Inner { api, raw: args.client })))
     }

@@ -13,6 +13,7 @@ mod executable;
 mod exit;
 mod fork;
 mod kernel;
+mod key_value;
 mod named;
 mod topology;
 #[cfg(unix)]
@@ -34,6 +35,7 @@ pub use executable::{Buffers, Executable, ExecutableMemory, LoadedExecutable};
 pub(crate) use exit::at_exit;
 pub(crate) use fork::forks;
 pub(crate) use kernel::Kernels;
+pub(crate) use key_value::KeyValues;
 pub use topology::Topology;
 #[cfg(unix)]
 pub(crate) use user::user;

@@ -86,13 +86,40 @@ structs! {
     ClientCreateArgs = "PJRT_Client_Create_Args" {
         create_options: *const NamedValue,
         num_options: usize,
-        kv_get_callback: Unused,
+        kv_get_callback: Option<Call<KeyValueGetArgs>>,
         kv_get_user_arg: *mut c_void,
-        kv_put_callback: Unused,
+        kv_put_callback: Option<Call<KeyValuePutArgs>>,
         kv_put_user_arg: *mut c_void,
         client: *mut Client,
-        kv_try_get_callback: Unused,
+        kv_try_get_callback: Option<Call<KeyValueTryGetArgs>>,
         kv_try_get_user_arg: *mut c_void,
+    }
+    KeyValueGetArgs = "PJRT_KeyValueGetCallback_Args" {
+        key: *const c_char,
+        key_size: usize,
+        timeout_in_ms: c_int,
+        callback_error: *const CallbackError,
+        user_arg: *mut c_void,
+        value: *mut c_char,
+        value_size: usize,
+        value_deleter_callback: Option<ValueDeleter>,
+    }
+    KeyValueTryGetArgs = "PJRT_KeyValueTryGetCallback_Args" {
+        key: *const c_char,
+        key_size: usize,
+        callback_error: *const CallbackError,
+        user_arg: *mut c_void,
+        value: *mut c_char,
+        value_size: usize,
+        value_deleter_callback: Option<ValueDeleter>,
+    }
+    KeyValuePutArgs = "PJRT_KeyValuePutCallback_Args" {
+        key: *const c_char,
+        key_size: usize,
+        value: *const c_char,
+        value_size: usize,
+        callback_error: *const CallbackError,
+        user_arg: *mut c_void,
     }
     ClientDestroyArgs = "PJRT_Client_Destroy_Args" {
         client: *mut Client,

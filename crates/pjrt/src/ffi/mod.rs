@@ -91,6 +91,10 @@ pub(crate) type Procedure<Args> = unsafe extern "C" fn(*mut Args);
 pub(crate) type OnReady = unsafe extern "C" fn(*mut PjrtError, *mut c_void);
 /// The callback for a borrowed device buffer that is no longer used.
 pub(crate) type OnDelete = unsafe extern "C" fn(*mut c_void, *mut c_void);
+/// Makes an error object of a plugin, for a callback to return; it copies the text.
+pub(crate) type CallbackError = unsafe extern "C" fn(c_int, *const c_char, usize) -> *mut PjrtError;
+/// Frees a value that a callback returned.
+pub(crate) type ValueDeleter = unsafe extern "C" fn(*mut c_char);
 /// A pointer that is always null in this crate.
 pub(crate) type Unused = *const c_void;
 /// The one symbol that a plugin exports.

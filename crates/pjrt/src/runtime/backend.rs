@@ -78,6 +78,7 @@ impl PjrtBackend {
         bytes: &[u8],
     ) -> Result<Arc<Elements>> {
         self.runtime.require_process(op)?;
+        self.runtime.require_addressable(op, self.id)?;
         self.runtime.require_memory(op, ty.byte_size())?;
         let bytes = whole_elements(ty.dtype, &bytes[..ty.byte_size()]);
         let (client, placement) = (self.runtime.client(), Placement::Device(self.device()));
@@ -96,6 +97,7 @@ impl PjrtBackend {
     /// As [`Backend::from_host`].
     pub fn borrow(&self, ty: &TensorType, memory: HostMemory) -> Result<Arc<dyn Buffer>> {
         self.runtime.require_process("from_pointer")?;
+        self.runtime.require_addressable("from_pointer", self.id)?;
         let is_aligned = memory.bytes().as_ptr().addr().is_multiple_of(VIEW_ALIGNMENT);
         let is_viewed = self.runtime.is_host() && ty.byte_size() > 0 && is_aligned;
         if !is_viewed || !is_valid(ty.dtype, memory.bytes()) {

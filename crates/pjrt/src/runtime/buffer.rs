@@ -279,6 +279,7 @@ impl Buffer for PjrtBuffer {
         if backend.is_same_device(&*self.backend) || !std::ptr::eq(backend.runtime(), runtime) {
             return Ok(None);
         }
+        runtime.require_addressable("backend_copy", backend.device_id())?;
         let copy = elements
             .raw()
             .copy_to(backend.device())

@@ -330,7 +330,7 @@ impl Executable for PjrtExecutable {
         hooks: &dyn Hooks,
     ) -> Result<Vec<Vec<Tensor>>> {
         let backends = self.backend().runtime().backends();
-        let mut others = backends.iter().cycle();
+        let mut others = self.backend().runtime().addressable().iter().map(|&id| &backends[id]).cycle();
         let mut results = Vec::with_capacity(lists.len());
         for (backend, list) in lists {
             let own_backend = PjrtBackend::of(&*backend)

@@ -15,10 +15,13 @@ use smallvec::SmallVec;
 use super::buffer::{Elements, PjrtBuffer};
 use super::{PjrtBackend, Runtime};
 
-/// Devices of one client in a mesh, as a backend: each of its tensors has a block of its type on each device.
+/// Devices of one client in a mesh, as a backend: each of its tensors has a block of its type on each device. This
+/// process holds the blocks of its own devices.
 pub struct MeshBackend {
     mesh: Mesh,
     backends: Vec<Arc<PjrtBackend>>,
+    /// Those of this process.
+    addressable: Vec<Arc<PjrtBackend>>,
     device_name: String,
 }
 
@@ -26,7 +29,7 @@ impl MeshBackend {
     /// A mesh of these devices, in row-major order.
     ///
     /// # Errors
-    /// A wrong number of devices, a repeated device, or devices of two clients.
+    /// A wrong number of devices, a repeated device, devices of two clients, or none of this process.
     pub fn new(mesh: Mesh, backends: Vec<Arc<PjrtBackend>>) -> Result<Arc<MeshBackend>> {
         let (count, there) = (mesh.count(), backends.len());
         if count != there {
@@ -43,7 +46,12 @@ impl MeshBackend {
         }
         let ids: Vec<String> = backends.iter().map(|backend| backend.device_id().to_string()).collect();
         let device_name = format!("pjrt<{}:{} as {mesh}>", backends[0].runtime().name(), ids.join(","));
-        Ok(Arc::new(MeshBackend { mesh, backends, device_name }))
+        let is_here = |backend: &&Arc<PjrtBackend>| backend.runtime().is_addressable(backend.device_id());
+        let addressable: Vec<_> = backends.iter().filter(is_here).cloned().collect();
+        if addressable.is_empty() {
+            return Err(MeshError::NoneHere { mesh: device_name }.into());
+        }
+        Ok(Arc::new(MeshBackend { mesh, backends, addressable, device_name }))
     }
 
     /// `backend` as a [`MeshBackend`], if it is one.
@@ -61,12 +69,23 @@ impl MeshBackend {
         &self.backends
     }
 
+    /// The devices of this process, in the order of the mesh.
+    pub fn addressable(&self) -> &[Arc<PjrtBackend>] {
+        &self.addressable
+    }
+
+    /// Whether some of the devices belong to other processes.
+    pub(super) fn spans_processes(&self) -> bool {
+        self.addressable.len() < self.backends.len()
+    }
+
     /// The client of the devices.
     pub fn runtime(&self) -> &'static Runtime {
         self.backends[0].runtime()
     }
 
-    /// One tensor from blocks of one type, one for each device. A block that is elsewhere is copied to its device.
+    /// One tensor from blocks of one type, one for each device. A block that is elsewhere is copied to its device, if that
+    /// belongs to this process.
     ///
     /// # Errors
     /// An error of a device or of the host.
@@ -75,10 +94,12 @@ impl MeshBackend {
     /// If there are not as many blocks as devices, or if their types differ.
     pub fn gather_blocks(self: &Arc<MeshBackend>, ty: &TensorType, blocks: &[Tensor]) -> Result<Tensor> {
         assert_eq!(blocks.len(), self.backends.len(), "one block for each device");
-        let mut elements = Vec::with_capacity(blocks.len());
+        let mut elements = Vec::with_capacity(self.addressable.len());
         for (backend, block) in self.backends.iter().zip(blocks) {
             assert_eq!(block.whole().shape.sizes(), ty.shape.sizes(), "blocks of one type");
-            elements.push(self.elements_on(backend, block)?);
+            if backend.runtime().is_addressable(backend.device_id()) {
+                elements.push(self.elements_on(backend, block)?);
+            }
         }
         Ok(Tensor::concrete(ty.clone(), Arc::new(MeshBuffer::new(self, elements))))
     }
@@ -96,7 +117,7 @@ impl MeshBackend {
         backend.adopt("shard", block)
     }
 
-    /// The blocks of a mesh's tensor, each on its device.
+    /// The blocks of a mesh's tensor on the devices of this process, each on its device.
     ///
     /// # Errors
     /// The tensor was freed or donated.
@@ -110,10 +131,32 @@ impl MeshBackend {
         let block = |(backend, elements): (&Arc<PjrtBackend>, Arc<Elements>)| {
             Tensor::concrete(tensor.whole().clone(), backend.wrap(elements))
         };
-        Ok(buffer.backend.backends.iter().zip(elements).map(block).collect())
+        Ok(buffer.backend.addressable.iter().zip(elements).map(block).collect())
     }
 
-    /// The elements of a program's argument on each device. If the argument is on no mesh, each device has all of it.
+    /// The block that some devices share, by their positions in the mesh, of the blocks that [`MeshBackend::blocks`]
+    /// returned; `op` is for messages.
+    ///
+    /// # Errors
+    /// None of them belongs to this process.
+    pub fn shared_block<'a>(
+        &self,
+        op: &'static str,
+        blocks: &'a [Tensor],
+        devices: &[usize],
+    ) -> Result<&'a Tensor> {
+        let find = |&position: &usize| {
+            let device = &self.backends[position];
+            self.addressable.iter().zip(blocks).find(|(backend, _)| backend.is(device))
+        };
+        devices.iter().find_map(find).map(|(_, block)| block).ok_or_else(|| {
+            let device = &self.backends[devices[0]];
+            let process = device.runtime().process_index(device.device_id());
+            MeshError::Elsewhere { op, device: device.device_name(), process }.into()
+        })
+    }
+
+    /// The elements of a program's argument on each device of this process. If the argument is on no mesh, each device has all of it.
     pub(super) fn adopt(self: &Arc<MeshBackend>, argument: &Tensor) -> Result<Vec<Arc<Elements>>> {
         let buffer = argument.require_buffer("run", "return it from the definition, and pass it then")?;
         match buffer.as_any().downcast_ref::<MeshBuffer>() {
@@ -122,7 +165,7 @@ impl MeshBackend {
                 let (left, right) = (self.device_name(), other.backend.device_name());
                 Err(ErrorKind::BackendConflict { op: "run", left, right }.into())
             }
-            None => self.backends.iter().map(|backend| self.elements_on(backend, argument)).collect(),
+            None => self.addressable.iter().map(|backend| self.elements_on(backend, argument)).collect(),
         }
     }
 
@@ -142,10 +185,11 @@ impl Backend for MeshBackend {
 
     fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
         let copy_from_host = |backend: &Arc<PjrtBackend>| backend.copy_from_host("shard", ty, bytes.bytes());
-        let elements = self.backends.iter().map(copy_from_host).collect::<Result<_>>()?;
+        let elements = self.addressable.iter().map(copy_from_host).collect::<Result<_>>()?;
         let backend = MeshBackend {
             mesh: self.mesh.clone(),
             backends: self.backends.clone(),
+            addressable: self.addressable.clone(),
             device_name: self.device_name.clone(),
         };
         Ok(Arc::new(MeshBuffer::new(&Arc::new(backend), elements)))
@@ -185,7 +229,7 @@ impl fmt::Debug for MeshBackend {
     }
 }
 
-/// A block on each device of a mesh.
+/// A block on each device of a mesh that belongs to this process.
 pub(super) struct MeshBuffer {
     backend: Arc<MeshBackend>,
     state: RwLock<State>,

@@ -1,6 +1,6 @@
 //! Running on devices: named clients, tensors on their devices, eager ops, and compiled programs.
 //!
-//! - State: clients (`registry`), tensors (`buffer`, `live`), meshes (`mesh`, `together`).
+//! - State: clients (`registry`), those of other processes (`distributed`), tensors (`buffer`, `live`), meshes (`mesh`, `together`).
 //! - Programs: eager ops (`eager`), steps and runs (`plan`, `execution`), caches (`programs`, `disk`), executables as
 //!   bytes (`saved`) and for absent devices (`target`), and the kernels that the host's programs call (`kernels`).
 //! - Waiting: the interpreter's lock (`caller`), helper threads (`helpers`), the end of the process (`shutdown`), forks
@@ -24,6 +24,7 @@ mod caller;
 mod compiler;
 mod digest;
 mod disk;
+pub(crate) mod distributed;
 mod eager;
 mod execution;
 mod failure;
@@ -95,7 +96,12 @@ pub struct Runtime {
     platform: String,
     machine: String,
     hardware: Hardware,
+    /// The devices of all processes.
     devices: Vec<Device>,
+    /// For each device, the number of its process.
+    processes: Vec<i32>,
+    /// The indices of this process's devices.
+    addressable: Vec<usize>,
     process: Process,
     backends: OnceLock<Vec<Arc<PjrtBackend>>>,
     programs: Programs,
@@ -107,9 +113,17 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Takes ownership of a new client.
-    fn new(name: String, plugin: Plugin, client: Client) -> crate::Result<&'static Runtime> {
-        let (platform, devices) = (client.platform_name()?, client.addressable_devices()?);
+    /// Takes ownership of a new client. If it is `joined`, it has devices of other processes.
+    fn new(name: String, plugin: Plugin, client: Client, joined: bool) -> crate::Result<&'static Runtime> {
+        let platform = client.platform_name()?;
+        let devices = if joined { client.devices()? } else { client.addressable_devices()? };
+        let (mut processes, mut addressable) = (Vec::with_capacity(devices.len()), Vec::new());
+        for (id, device) in devices.iter().enumerate() {
+            processes.push(device.description()?.process_index);
+            if !joined || device.is_addressable()? {
+                addressable.push(id);
+            }
+        }
         let is_host = platform == HOST;
         let machine =
             if is_host { format!("{platform} ({})", machine::processor()) } else { platform.clone() };
@@ -128,6 +142,8 @@ impl Runtime {
             machine,
             hardware,
             devices,
+            processes,
+            addressable,
             process: Process::this(),
             backends: OnceLock::new(),
             programs,
@@ -186,9 +202,40 @@ impl Runtime {
         self.hardware
     }
 
-    /// The devices that this process can use, by `device_id`.
+    /// The devices, those of other processes too, by `device_id`.
     pub fn devices(&self) -> &[Device] {
         &self.devices
+    }
+
+    /// The `device_id`s of the devices that this process can use.
+    pub fn addressable(&self) -> &[usize] {
+        &self.addressable
+    }
+
+    /// The number of the process that a device belongs to.
+    ///
+    /// # Panics
+    /// There is no such device.
+    pub fn process_index(&self, device_id: usize) -> i32 {
+        self.processes[device_id]
+    }
+
+    /// Whether this process can use a device.
+    pub fn is_addressable(&self, device_id: usize) -> bool {
+        self.addressable.contains(&device_id)
+    }
+
+    /// Rejects a device of another process.
+    ///
+    /// # Errors
+    /// As said.
+    fn require_addressable(&self, op: &'static str, id: usize) -> Result<()> {
+        if self.is_addressable(id) {
+            return Ok(());
+        }
+        let list = |ids: &[usize]| ids.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+        let (client, own) = (self.name.clone(), list(&self.addressable));
+        Err(DeviceError::OtherProcess { op, client, id, process: self.processes[id], own }.into())
     }
 
     /// The backend of each device, by `device_id`.
@@ -235,6 +282,7 @@ impl Runtime {
         device_id: usize,
     ) -> Result<Buffers> {
         self.require_process(op)?;
+        self.require_addressable(op, device_id)?;
         self.require_memory(op, program.bytes)?;
         program.touch(self.programs.now());
         let device = &self.devices[device_id];

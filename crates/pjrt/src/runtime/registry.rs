@@ -8,8 +8,8 @@ use defn_core::device::DeviceError;
 use defn_core::{ErrorKind, Result};
 
 use super::process::Process;
-use super::{PjrtBackend, Runtime, failure};
-use crate::api::{Client, MemoryStats};
+use super::{PjrtBackend, Runtime, caller, distributed, failure};
+use crate::api::{KeyValues, MemoryStats};
 use crate::lower::Hardware;
 use crate::plugin::{Attribute, Plugin, Version};
 
@@ -27,12 +27,14 @@ pub struct ClientSpec {
     pub options: Vec<(String, Attribute)>,
     /// The limit on the bytes in use on each device; without a limit, memory is allocated as it is needed.
     pub memory_limit: Option<u64>,
+    /// Whether it is a client of this process alone, also after [`initialize`](crate::distributed::initialize).
+    pub local: bool,
 }
 
 impl ClientSpec {
     /// A client of a plugin, without options.
     pub fn new(plugin: impl Into<PathBuf>) -> ClientSpec {
-        ClientSpec { plugin: plugin.into(), options: Vec::new(), memory_limit: None }
+        ClientSpec { plugin: plugin.into(), options: Vec::new(), memory_limit: None, local: false }
     }
 
     /// Adds an option.
@@ -50,6 +52,10 @@ pub struct DeviceInfo {
     pub client: String,
     /// The device's index in the client.
     pub device_id: usize,
+    /// The number of the process that it belongs to.
+    pub process_index: i32,
+    /// Whether this process can use it.
+    pub addressable: bool,
     /// The platform, such as `cpu` or `cuda`.
     pub platform: String,
     /// The platform's version, in human-readable text.
@@ -255,6 +261,22 @@ pub fn runtime(op: &'static str, name: Option<&str>) -> Result<&'static Runtime>
     Ok(runtime)
 }
 
+/// A client that was started in this process and is not local to it.
+pub(super) fn running_client() -> Option<String> {
+    let is_running = |client: &RegisteredClient| match client.running.try_lock() {
+        Ok(running) => running.is_some(),
+        Err(TryLockError::Poisoned(running)) => running.into_inner().is_some(),
+        // It is starting.
+        Err(TryLockError::WouldBlock) => true,
+    };
+    let registry = registry();
+    let running = registry
+        .clients
+        .iter()
+        .find(|(_, client)| !client.spec.local && client.process.is_this() && is_running(client));
+    running.map(|(name, _)| name.clone())
+}
+
 /// The plugin's file of a client, which is not started.
 ///
 /// # Errors
@@ -266,12 +288,15 @@ pub(super) fn plugin_file(op: &'static str, name: &str) -> Result<PathBuf> {
     known.map(|known| known.spec.plugin.clone()).ok_or_else(|| unknown(op, name, &registry.order))
 }
 
-/// The backend of a device of the named client or of the default one; without `device_id` it is device 0.
+/// The backend of a device of the named client or of the default one; without `device_id` it is the first device of this
+/// process.
 ///
 /// # Errors
 /// As [`runtime`], or a device that the client does not have.
 pub fn backend(op: &'static str, client: Option<&str>, device_id: Option<i64>) -> Result<Arc<PjrtBackend>> {
-    Ok(runtime(op, client)?.backend(op, device_id.unwrap_or(0))?.clone())
+    let runtime = runtime(op, client)?;
+    let first = || runtime.addressable().first().and_then(|&id| i64::try_from(id).ok()).unwrap_or(0);
+    Ok(runtime.backend(op, device_id.unwrap_or_else(first))?.clone())
 }
 
 /// The devices of every registered client, or the error why it cannot start.
@@ -295,13 +320,15 @@ pub fn devices_of(client: &str) -> Result<Vec<DeviceInfo>> {
         Ok(DeviceInfo {
             client: runtime.name().to_owned(),
             device_id,
+            process_index: runtime.process_index(device_id),
+            addressable: runtime.is_addressable(device_id),
             platform: runtime.platform().to_owned(),
             platform_version: platform_version.clone(),
             kind: device.description().map_err(failed)?.kind,
             plugin: runtime.plugin().path().to_owned(),
             version: runtime.plugin().version(),
             // Some plugins keep no statistics.
-            memory: device.memory_stats().ok(),
+            memory: device.memory_stats().ok().filter(|_| runtime.is_addressable(device_id)),
             kernels: runtime.hardware() == Hardware::HostWithKernels,
             solver: runtime.hardware() == Hardware::DeviceWithSolver,
         })
@@ -350,33 +377,47 @@ fn start(name: &str, spec: &ClientSpec) -> Result<&'static Runtime> {
         // By default such a plugin allocates three quarters of the memory at its start.
         options.push(("preallocate".to_owned(), Attribute::Bool(false)));
     }
-    let client = match spec.memory_limit {
-        None => plugin.client(&options).map_err(failed)?,
-        Some(limit) if takes_all => limited(&plugin, options, limit).map_err(failed)?,
+    match spec.memory_limit {
+        None => {}
+        Some(limit) if takes_all => options.push(memory_fraction(&plugin, &options, limit).map_err(failed)?),
         Some(_) => {
             let platform = client_name(&spec.plugin);
             return Err(DeviceError::NoLimit { client: name.to_owned(), platform }.into());
         }
+    }
+    let member = if spec.local { None } else { distributed::joined()? };
+    let Some(member) = member else {
+        let client = plugin.client(&options).map_err(failed)?;
+        return Runtime::new(name.to_owned(), plugin, client, false).map_err(failed);
     };
-    Runtime::new(name.to_owned(), plugin, client).map_err(failed)
+    let key_values = KeyValues::leak(member.clone(), name);
+    let given = if takes_all { distributed::client_options(&member).to_vec() } else { Vec::new() };
+    options.extend_from_slice(&given);
+    let (starting, start_options) = (plugin.clone(), options);
+    // It waits until the other processes start this client too, which may never be.
+    let client = caller::interruptible(move || starting.joined_client(&start_options, key_values))?;
+    let client = client.map_err(failed)?;
+    let file = spec.plugin.display().to_string();
+    distributed::require_all((name, &file), &client, &member, (key_values, &given))?;
+    Runtime::new(name.to_owned(), plugin, client, true).map_err(failed)
 }
 
-/// A client whose devices provide at most `limit` bytes each. The plugin takes a fraction of the total memory, which a
-/// temporary first client reports.
-fn limited(plugin: &Plugin, options: Vec<(String, Attribute)>, limit: u64) -> crate::Result<Client> {
-    let with = |fraction: f32| {
-        let mut options = options.clone();
-        options.push(("memory_fraction".to_owned(), Attribute::Float(fraction)));
-        plugin.client(&options)
-    };
-    let first = with(1.0)?;
+/// The option by which each device provides at most `limit` bytes. The plugin takes a fraction of the total memory, which
+/// a temporary first client reports.
+fn memory_fraction(
+    plugin: &Plugin,
+    options: &[(String, Attribute)],
+    limit: u64,
+) -> crate::Result<(String, Attribute)> {
+    let fraction = |fraction: f32| ("memory_fraction".to_owned(), Attribute::Float(fraction));
+    let first = plugin.client(&[options, &[fraction(1.0)]].concat())?;
     let mut total: Option<i64> = None;
     for device in first.addressable_devices()? {
         total = total.max(device.memory_stats()?.bytes_limit);
     }
     drop(first);
-    let fraction = limit as f64 / total.unwrap_or(i64::MAX).max(1) as f64;
-    with(fraction.min(1.0) as f32)
+    let part = limit as f64 / total.unwrap_or(i64::MAX).max(1) as f64;
+    Ok(fraction(part.min(1.0) as f32))
 }
 
 /// Loads a plugin, once for each file.

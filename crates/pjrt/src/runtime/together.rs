@@ -2,6 +2,9 @@
 //!
 //! Each device is a replica. Runs on several devices are started one at a time, because two runs that reached the
 //! devices in different orders would wait for each other.
+//!
+//! If devices of other processes are in the mesh, each process compiles the program and starts its part of a run, on its
+//! own devices. All of them must start the same runs in the same order.
 
 use std::sync::Arc;
 
@@ -80,7 +83,9 @@ impl MeshCompiler {
             portable: false,
             ..self.options.to_compile()
         };
-        let compiled = runtime.programs.get("compile", runtime, &lowered, &options, self.folder.as_ref())?;
+        // The processes may compile together, so none of them takes a program that only it has kept.
+        let folder = self.folder.as_ref().filter(|_| !self.backend.spans_processes());
+        let compiled = runtime.programs.get("compile", runtime, &lowered, &options, folder)?;
         let graph = program.graph();
         let results = program.results().iter().map(|&value| {
             Arc::new(TensorInfo { ty: graph.ty(value).clone(), location: graph.node(value).location.clone() })
@@ -158,7 +163,7 @@ impl Executable for MeshExecutable {
         _hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>> {
         check_arguments("run", self.program.inputs(), arguments.iter())?;
-        let count = self.backend.backends().len();
+        let count = self.backend.addressable().len();
         let mut lists: Vec<Vec<Arc<Elements>>> = vec![Vec::with_capacity(arguments.len()); count];
         let mut donated: Vec<(usize, Vec<Arc<Elements>>)> = Vec::new();
         let mut non_donatable: SmallVec<[i64; 4]> = SmallVec::new();

@@ -2,16 +2,20 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use defn_pjrt::{ClientSpec, DeviceInfo};
+use defn_pjrt::{ClientSpec, DeviceInfo, distributed};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString};
+use pyo3::types::{PyBool, PyDict, PyList, PyString};
 
 use super::library;
 use super::options::{attribute, client_name};
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::gil;
+
+/// The longest timeout, a year of seconds.
+const MAX_TIMEOUT: f64 = 365.0 * 24.0 * 3600.0;
 
 /// Registers the clients of all installed plugins, once.
 ///
@@ -56,12 +60,13 @@ fn pjrt_named_plugin() -> Option<(String, PathBuf)> {
 
 /// Describes a client. It starts when it is first needed.
 #[pyfunction]
-#[pyo3(signature = (name, plugin, memory_limit, options))]
+#[pyo3(signature = (name, plugin, memory_limit, local, options))]
 fn pjrt_client(
     py: Python<'_>,
     name: &Bound<'_, PyAny>,
     plugin: Option<PathBuf>,
     memory_limit: Option<&Bound<'_, PyAny>>,
+    local: &Bound<'_, PyAny>,
     options: &Bound<'_, PyDict>,
 ) -> Fallible<()> {
     guard(|| {
@@ -83,6 +88,10 @@ fn pjrt_client(
                 }
             },
         };
+        spec.local = match local.cast::<PyBool>() {
+            Ok(local) => local.is_true(),
+            Err(_) => return Err(convert::bad("client", "local", local, "True or False")?),
+        };
         for (option, value) in options {
             let option = option.str()?.to_string();
             let value = attribute("client", &option, &value)?;
@@ -90,6 +99,44 @@ fn pjrt_client(
         }
         // The GIL is released because a client of this name may be starting.
         Ok(gil::detach(py, || defn_pjrt::register(name, spec))?)
+    })
+}
+
+/// Joins this process to others, so that clients have the devices of all of them.
+#[pyfunction]
+#[pyo3(signature = (coordinator, rank, world, timeout))]
+fn distributed_initialize(
+    py: Python<'_>,
+    coordinator: Option<&Bound<'_, PyAny>>,
+    rank: Option<&Bound<'_, PyAny>>,
+    world: Option<&Bound<'_, PyAny>>,
+    timeout: &Bound<'_, PyAny>,
+) -> Fallible<()> {
+    guard(|| {
+        let given = |value: Option<&Bound<'_, PyAny>>, option: &'static str| match value {
+            None => Ok(None),
+            Some(value) => match convert::index(value)? {
+                Some(number) => Ok(Some(number)),
+                None => Err(convert::bad("initialize", option, value, "an int")?),
+            },
+        };
+        let coordinator = match coordinator {
+            None => None,
+            Some(address) => match address.extract::<String>() {
+                Ok(address) => Some(address),
+                Err(_) => {
+                    return Err(convert::bad("initialize", "coordinator", address, "an address host:port")?);
+                }
+            },
+        };
+        let seconds = timeout.extract::<f64>().ok().filter(|_| !timeout.is_instance_of::<PyBool>());
+        let duration = seconds.filter(|seconds| *seconds > 0.0 && *seconds <= MAX_TIMEOUT);
+        let Some(timeout) = duration.map(Duration::from_secs_f64) else {
+            return Err(convert::bad("initialize", "timeout", timeout, "a positive number of seconds")?);
+        };
+        let (rank, world) = (given(rank, "rank")?, given(world, "world")?);
+        let options = distributed::Options { coordinator, rank, world, timeout };
+        Ok(gil::detach(py, || distributed::initialize(&options))?)
     })
 }
 
@@ -130,6 +177,8 @@ fn entry(py: Python<'_>, device: DeviceInfo) -> PyResult<Bound<'_, PyDict>> {
     let entry = PyDict::new(py);
     entry.set_item("client", device.client)?;
     entry.set_item("device_id", device.device_id)?;
+    entry.set_item("process_index", device.process_index)?;
+    entry.set_item("addressable", device.addressable)?;
     entry.set_item("platform", device.platform)?;
     entry.set_item("platform_version", device.platform_version)?;
     entry.set_item("kind", device.kind)?;
@@ -180,6 +229,7 @@ fn pjrt_settle(py: Python<'_>) {
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(distributed_initialize, module)?)?;
     module.add_function(wrap_pyfunction!(pjrt_client, module)?)?;
     module.add_function(wrap_pyfunction!(pjrt_client_name, module)?)?;
     module.add_function(wrap_pyfunction!(pjrt_preferred_clients, module)?)?;

@@ -218,7 +218,8 @@ pub(crate) fn loader(
     Ok((PjrtCompiler::new(backend.clone(), backends::host(), CompilerOptions::default()), backend))
 }
 
-/// The options for each partition of a program: the given options, once for each device of the client.
+/// The options for each partition of a program: the given options, once for each device of the client
+/// in this process.
 #[pyfunction]
 #[pyo3(signature = (options = None))]
 fn pjrt_partitions<'py>(
@@ -227,13 +228,13 @@ fn pjrt_partitions<'py>(
 ) -> Fallible<Vec<Bound<'py, PyDict>>> {
     guard(|| {
         let parsed = options::parse(py, options, options::KNOWN)?;
-        let count = backend(py, parsed.client.as_deref(), None)?.runtime().devices().len();
+        let runtime = backend(py, parsed.client.as_deref(), None)?.runtime();
         let with_device = |id: usize| -> PyResult<Bound<'py, PyDict>> {
             let device_options = options.map_or_else(|| Ok(PyDict::new(py)), |options| options.copy())?;
             device_options.set_item("device_id", id)?;
             Ok(device_options)
         };
-        Ok((0..count).map(with_device).collect::<PyResult<_>>()?)
+        Ok(runtime.addressable().iter().copied().map(with_device).collect::<PyResult<_>>()?)
     })
 }
 

@@ -43,7 +43,9 @@ impl PySharded {
             let host = backends::host();
             let mut ops = Ops::new(host.clone(), Source::Lookup(location::ask));
             let blocks = MeshBackend::blocks(&self.block)?;
-            let bring = |device: usize| blocks[device].copy_to("to_tensor", &host);
+            let bring = |devices: &[usize]| {
+                self.backend.shared_block("to_tensor", &blocks, devices)?.copy_to("to_tensor", &host)
+            };
             let whole = self.spec.join(&mut ops, self.backend.mesh(), bring)?;
             ops.reshape_to(whole, self.ty.shape.clone())
         };
@@ -98,7 +100,7 @@ impl PySharded {
         spec::object(py, &self.spec)
     }
 
-    /// The block of each device, on that device.
+    /// The block of each device of this process, on that device.
     #[getter]
     fn blocks<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyTuple>> {
         guard(|| {
