@@ -3,7 +3,8 @@
    CUSTOM_CALLS is 0 without that extension, 1 if it refuses functions, and 2 if it is too short to have them.
    With the options of several processes (node_id, num_nodes) it exchanges with the clients of the others what devices
    they have, by the same calls as XLA's plugins for GPUs, waiting WAIT milliseconds. Each process then has two devices.
-   If it COMPUTES, any program adds 10 times the id of the device that runs it to the numbers of its first argument. */
+   Without COMPUTES it neither runs programs nor reads tensors back. With it, any program adds 10 times the id of the
+   device that runs it to the numbers of its first argument. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -260,7 +261,7 @@ const PJRT_Api* GetPjrtApi(void) {
   table.PJRT_Device_IsAddressable = is_here;
   table.PJRT_Buffer_ElementType = type;
   table.PJRT_Buffer_Dimensions = sizes;
-  table.PJRT_Buffer_ToHostBuffer = read_back;
+  if (COMPUTES) table.PJRT_Buffer_ToHostBuffer = read_back;
   if (COMPUTES) table.PJRT_Client_Compile = compile;
   table.PJRT_LoadedExecutable_GetExecutable = executable;
   table.PJRT_LoadedExecutable_Destroy = drop_loaded;
