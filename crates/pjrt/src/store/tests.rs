@@ -134,7 +134,7 @@ fn other_protocols_get_no_answer() {
     drop(stream.read_to_end(&mut answer));
     assert!(answer.is_empty());
     drop(server);
-    let mut bytes = vec![u8::MAX; 41];
+    let mut bytes = [u8::MAX; 41];
     assert!(Frame::read(&mut &bytes[..]).is_err(), "an unknown kind");
     bytes[0] = Kind::Done as u8;
     assert!(Frame::read(&mut &bytes[..]).is_err(), "a length that nobody writes");
