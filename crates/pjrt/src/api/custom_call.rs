@@ -73,3 +73,6 @@ impl Api {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,7 +64,7 @@ unsafe extern "C" fn run_call(frame: *mut ffi::CallFrame) -> *mut ffi::CallError
 ///
 /// # Safety
 /// As for [`run_call`].
-unsafe fn tell_version(frame: &ffi::CallFrame) -> bool {
+pub(super) unsafe fn tell_version(frame: &ffi::CallFrame) -> bool {
     // SAFETY: an extension begins with an `ExtensionBase`, and lives across the call.
     let Some(extension) = (unsafe { frame.extension_start.as_ref() }) else { return false };
     if extension.kind != ffi::METADATA {
@@ -172,7 +172,7 @@ fn element_bytes(element: c_int) -> Option<usize> {
 ///
 /// # Safety
 /// As for [`run_call`].
-unsafe fn error(frame: &ffi::CallFrame, message: String) -> *mut ffi::CallError {
+pub(super) unsafe fn error(frame: &ffi::CallFrame, message: String) -> *mut ffi::CallError {
     let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
     let mut args = ffi::CreateErrorArgs {
         struct_size: size_of::<ffi::CreateErrorArgs>(),
