@@ -110,6 +110,18 @@ def test_functions_of_libraries_are_found_beside_the_plugin(tmp_path: Path):
 
 
 @pytest.mark.usefixtures("without_package")
+def test_functions_of_the_installed_package_come_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    text = "registrations = lambda: {'cusolver_factorize': 3}"
+    package_for_cuda(tmp_path, text)
+    (tmp_path / "other").mkdir()
+    plugin = package_for_cuda(tmp_path / "other", "registrations = lambda: {}")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert module.custom_calls(plugin) == {"cusolver_factorize": 3, "cu_permute": 1}
+
+
+@pytest.mark.usefixtures("without_package")
 @pytest.mark.parametrize("solver", [None, "raise ImportError('for another Python')"])
 def test_without_its_modules_a_package_has_no_functions(tmp_path: Path, solver: str | None):
     assert module.custom_calls(package_for_cuda(tmp_path, solver)) == {}

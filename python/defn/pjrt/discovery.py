@@ -93,9 +93,9 @@ def _of_module(module: str, name: str, found: str) -> Iterator[Plugin]:
 def custom_calls(plugin: Path) -> dict[str, object]:
     """The functions by which programs for CUDA call its libraries, by name.
 
-    They are in JAX's package beside the plugin: ``jax_cuda13_plugin`` for the plugin in
-    ``jax_plugins.xla_cuda13``. There are none without that package, or if it is for another version
-    of Python.
+    They are in JAX's package for the plugin: ``jax_cuda13_plugin`` for ``jax_plugins.xla_cuda13``.
+    It is the installed one, which JAX imports too, or else one beside the plugin. There are none
+    without that package, or if it is for another version of Python.
     """
     name = f"jax_{plugin.parent.name.removeprefix('xla_')}_plugin"
     if len(plugin.parents) < 3 or not name.startswith("jax_cuda"):
@@ -108,12 +108,12 @@ def custom_calls(plugin: Path) -> dict[str, object]:
 
 
 def _module_of(folder: Path, package: str, name: str) -> ModuleType:
-    """A module of a package in a folder, which need not be on ``sys.path``."""
+    """A module of a package that is installed, or else in a folder."""
     import importlib
     import sys
     from importlib import machinery, util
 
-    if package not in sys.modules:
+    if package not in sys.modules and util.find_spec(package) is None:
         spec = machinery.PathFinder.find_spec(package, [str(folder)])
         if spec is None or spec.loader is None:
             raise ModuleNotFoundError(package)
