@@ -50,43 +50,43 @@ def hlo(fun, arguments, stage: str) -> str:
     return "\n".join(texts)
 
 
-def square(*sizes: int, dtype: str = "f32"):
+def template(*sizes: int, dtype: str = "f32"):
     return dn.template(sizes, dtype)
 
 
-MATRIX, STACK = square(64, 64), square(2, 3, 40, 40)
+MATRIX, STACK = template(64, 64), template(2, 3, 40, 40)
 FACTORIZATIONS = {
     "cholesky": (dn.linalg.cholesky, [MATRIX]),
-    "cholesky of c64": (dn.linalg.cholesky, [square(64, 64, dtype="c64")]),
+    "cholesky of c64": (dn.linalg.cholesky, [template(64, 64, dtype="c64")]),
     "gradient through cholesky": (
         dn.grad(lambda x: dn.sum(dn.linalg.cholesky(x))),
         [MATRIX],
     ),
-    "lu of bf16": (dn.linalg.lu, [square(64, 64, dtype="bf16")]),
-    "solve": (dn.linalg.solve, [MATRIX, square(64, 8)]),
-    "solve, a stack": (dn.linalg.solve, [STACK, square(2, 3, 40)]),
+    "lu of bf16": (dn.linalg.lu, [template(64, 64, dtype="bf16")]),
+    "solve": (dn.linalg.solve, [MATRIX, template(64, 8)]),
+    "solve, a stack": (dn.linalg.solve, [STACK, template(2, 3, 40)]),
     "determinant": (dn.linalg.determinant, [MATRIX]),
     "invert": (dn.linalg.invert, [MATRIX]),
-    "qr": (dn.linalg.qr, [square(100, 64)]),
-    "qr, complete": (lambda x: dn.linalg.qr(x, mode="complete"), [square(100, 64)]),
+    "qr": (dn.linalg.qr, [template(100, 64)]),
+    "qr, complete": (lambda x: dn.linalg.qr(x, mode="complete"), [template(100, 64)]),
     "eigh": (dn.linalg.eigh, [MATRIX]),
-    "eigh of c64, a stack": (dn.linalg.eigh, [square(2, 40, 40, dtype="c64")]),
+    "eigh of c64, a stack": (dn.linalg.eigh, [template(2, 40, 40, dtype="c64")]),
     "svd": (dn.linalg.svd, [MATRIX]),
-    "svd, reduced": (lambda x: dn.linalg.svd(x, full_matrices=False), [square(100, 64)]),
-    "svd, large and wide": (lambda x: dn.linalg.svd(x, full_matrices=False), [square(80, 1100)]),
-    "pinv": (dn.linalg.pinv, [square(100, 64)]),
-    "matrix_rank": (dn.linalg.matrix_rank, [square(100, 64)]),
+    "svd, reduced": (lambda x: dn.linalg.svd(x, full_matrices=False), [template(100, 64)]),
+    "svd, large and wide": (lambda x: dn.linalg.svd(x, full_matrices=False), [template(80, 1100)]),
+    "pinv": (dn.linalg.pinv, [template(100, 64)]),
+    "matrix_rank": (dn.linalg.matrix_rank, [template(100, 64)]),
 }
 OTHERS = {
-    "triangular_solve": (dn.linalg.triangular_solve, [MATRIX, square(64, 8)]),
-    "dot": (dn.dot, [square(512, 512), square(512, 512)]),
-    "dot of bf16": (dn.dot, [square(512, 512, dtype="bf16"), square(512, 512, dtype="bf16")]),
-    "conv": (dn.conv, [square(8, 16, 32, 32), square(16, 16, 3, 3)]),
-    "fft": (dn.fft, [square(16, 1024, dtype="c64")]),
-    "sort": (dn.sort, [square(1 << 20)]),
-    "argsort": (dn.argsort, [square(1 << 20)]),
-    "top_k": (lambda x: dn.top_k(x, k=8), [square(8, 4096)]),
-    "cumulative_sum": (dn.cumulative_sum, [square(1 << 20)]),
+    "triangular_solve": (dn.linalg.triangular_solve, [MATRIX, template(64, 8)]),
+    "dot": (dn.dot, [template(512, 512), template(512, 512)]),
+    "dot of bf16": (dn.dot, [template(512, 512, dtype="bf16"), template(512, 512, dtype="bf16")]),
+    "conv": (dn.conv, [template(8, 16, 32, 32), template(16, 16, 3, 3)]),
+    "fft": (dn.fft, [template(16, 1024, dtype="c64")]),
+    "sort": (dn.sort, [template(1 << 20)]),
+    "argsort": (dn.argsort, [template(1 << 20)]),
+    "top_k": (lambda x: dn.top_k(x, k=8), [template(8, 4096)]),
+    "cumulative_sum": (dn.cumulative_sum, [template(1 << 20)]),
     "softmax": (lambda x: dn.exp(x) / dn.sum(dn.exp(x), axes=[-1], keep_axes=True), [MATRIX]),
 }
 
@@ -144,30 +144,29 @@ def calls(text: str) -> list[tuple[str, ...]]:
     return sorted(found)
 
 
-SAME = {
-    "cholesky": lambda x: jax.lax.linalg.cholesky(x, symmetrize_input=False),
-    "lu": jax.lax.linalg.lu,
-    "qr": jax.numpy.linalg.qr,
-    "qr, complete": lambda x: jax.numpy.linalg.qr(x, mode="complete"),
-    "eigh": jax.numpy.linalg.eigh,
-    "svd": jax.numpy.linalg.svd,
-    "svd, reduced": lambda x: jax.numpy.linalg.svd(x, full_matrices=False),
+# Ours, and JAX's.
+PAIRS = {
+    "cholesky": (
+        dn.linalg.cholesky,
+        lambda x: jax.lax.linalg.cholesky(x, symmetrize_input=False),
+    ),
+    "lu": (dn.linalg.lu, jax.lax.linalg.lu),
+    "qr": (dn.linalg.qr, jax.numpy.linalg.qr),
+    "qr, complete": (
+        lambda x: dn.linalg.qr(x, mode="complete"),
+        lambda x: jax.numpy.linalg.qr(x, mode="complete"),
+    ),
+    "eigh": (dn.linalg.eigh, jax.numpy.linalg.eigh),
+    "svd": (dn.linalg.svd, jax.numpy.linalg.svd),
+    "svd, reduced": (
+        lambda x: dn.linalg.svd(x, full_matrices=False),
+        lambda x: jax.numpy.linalg.svd(x, full_matrices=False),
+    ),
 }
-OURS = {
-    "cholesky": dn.linalg.cholesky,
-    "lu": dn.linalg.lu,
-    "qr": dn.linalg.qr,
-    "qr, complete": lambda x: dn.linalg.qr(x, mode="complete"),
-    "eigh": dn.linalg.eigh,
-    "svd": dn.linalg.svd,
-    "svd, reduced": lambda x: dn.linalg.svd(x, full_matrices=False),
-}
-
-
 SIZES = [(24, 24), (2, 3, 50, 50), (60, 40), (2, 30, 70), (1030, 40)]
 TAKEN = [
     (name, sizes)
-    for name in SAME
+    for name in PAIRS
     for sizes in SIZES
     if sizes[-1] == sizes[-2] or name.startswith(("qr", "svd"))
 ]
@@ -176,10 +175,11 @@ TAKEN = [
 @pytest.mark.parametrize(("name", "sizes"), TAKEN)
 def test_calls_are_those_of_jax(name: str, sizes: tuple[int, ...]):
     struct = jax.ShapeDtypeStruct(sizes, np.float32)
-    lowered = jax.jit(SAME[name]).trace(struct).lower(lowering_platforms=("cuda",))
+    ours, theirs = PAIRS[name]
+    lowered = jax.jit(theirs).trace(struct).lower(lowering_platforms=("cuda",))
     expected = calls(lowered.compiler_ir(dialect="hlo").as_hlo_text())
     assert expected
-    assert calls(hlo(OURS[name], [square(*sizes)], "before")) == expected
+    assert calls(hlo(ours, [template(*sizes)], "before")) == expected
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "f16"])
@@ -188,7 +188,7 @@ def test_sorts_have_the_form_of_jax(dtype: str):
     struct = jax.ShapeDtypeStruct((1 << 20,), dn.dtype(dtype).to_numpy())
     lowered = jax.jit(jax.numpy.sort).trace(struct).lower(lowering_platforms=("cuda",))
     expected = lowered.compiler_ir(dialect="hlo").as_hlo_text()
-    found = hlo(dn.sort, [square(1 << 20, dtype=dtype)], "before")
+    found = hlo(dn.sort, [template(1 << 20, dtype=dtype)], "before")
 
     def comparison(text: str) -> list[tuple[str, ...]]:
         text = text.replace("type=TOTALORDER", "order=TOTAL")

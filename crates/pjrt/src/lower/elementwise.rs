@@ -323,7 +323,7 @@ impl Writer {
 
     /// Whether a real number, or either part of a complex one, has a property.
     pub fn parts(&mut self, x: &Ssa, mut has: impl FnMut(&mut Writer, &Ssa) -> Ssa) -> Ssa {
-        if !matches!(x.element(), E::C64 | E::C128) {
+        if !x.is_complex() {
             return has(self, x);
         }
         let part = x.ty.of(half(x.element()));

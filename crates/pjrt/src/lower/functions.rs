@@ -5,7 +5,6 @@ use defn_core::op::FunctionOp;
 use super::complex::{self, ComplexFunction};
 use super::numeric::FloatExpr;
 use super::text::{Ssa, Writer};
-use crate::element::ElementType as E;
 
 /// How a function of floats is written.
 enum OfFloats {
@@ -52,7 +51,7 @@ impl Writer {
     /// A function of floats or of complex numbers.
     pub fn function(&mut self, op: FunctionOp, x: &Ssa) -> Ssa {
         let (of_floats, of_complex) = forms(op);
-        if matches!(x.element(), E::C64 | E::C128) {
+        if x.is_complex() {
             return self.complex_function(of_complex.expect("inference accepts complex numbers"), x);
         }
         match of_floats {

@@ -85,7 +85,7 @@ impl Lowering {
         };
         let batch: Vec<usize> = (0..rank - 2).collect();
         let all = w.fold(&good, &yes, &batch, "and");
-        let good = w.broadcast_along(&good, &batch, factor.dims());
+        let good = w.for_each_matrix(&good, &factor);
         let factor = w.store(&factor, out.dtype);
         let definition = defined(operands, |graph, x| {
             Ok(vec![compose::matrix::factor::cholesky_of_singular(graph, &x[0])?])

@@ -198,6 +198,19 @@ impl Writer {
         self.compare(&rows, &columns, direction)
     }
 
+    fn matrix_transpose(&mut self, x: &Ssa) -> Ssa {
+        let rank = x.ty.rank();
+        let mut axes: Dims = (0..rank).collect();
+        axes.swap(rank - 2, rank - 1);
+        self.transpose(x, &axes)
+    }
+
+    /// A value for each matrix, or for each vector, of `x`, broadcast to the shape of `x`.
+    pub fn for_each_matrix(&mut self, value: &Ssa, x: &Ssa) -> Ssa {
+        let lead: Dims = (0..value.ty.rank()).collect();
+        self.broadcast_along(value, &lead, x.dims())
+    }
+
     /// The first rows and columns of a matrix.
     fn corner(&mut self, x: &Ssa, rows: usize, columns: usize) -> Ssa {
         let rank = x.ty.rank();
@@ -230,16 +243,14 @@ impl Writer {
 
     /// Eigenvalues, ascending, in the type of the matrix, and eigenvectors in columns. Magnitudes up to `eps` become 0.
     fn eigh(&mut self, x: &Ssa, eps: f64) -> [Ssa; 2] {
-        let (n, rank) = (matrix_sizes(x).0, x.ty.rank());
-        let is_complex = matches!(x.element(), E::C64 | E::C128);
+        let n = matrix_sizes(x).0;
+        let is_complex = x.is_complex();
         let real = if is_complex { half(x.element()) } else { x.element() };
         let (x, is_finite) = self.finite_or_zero(x);
         // Halved first, so that the sum does not overflow.
         let two = self.number_like(&x, 2);
         let halved = self.op("divide", &[&x, &two], "", x.ty.clone());
-        let mut axes: Dims = (0..rank).collect();
-        axes.swap(rank - 2, rank - 1);
-        let turned = self.transpose(&halved, &axes);
+        let turned = self.matrix_transpose(&halved);
         let turned = if is_complex { self.conjugate(&turned) } else { turned };
         let symmetric = self.op("add", &[&halved, &turned], "", x.ty.clone());
         let values = Ty::new(real, &batch_of(&x, &[n]));
@@ -277,9 +288,7 @@ impl Writer {
             let left = self.corner(&results[2], m, rows);
             // These are in columns.
             let right = self.corner(&results[3], n, columns);
-            let mut axes: Dims = (0..x.ty.rank()).collect();
-            axes.swap(x.ty.rank() - 2, x.ty.rank() - 1);
-            (left, results[1].clone(), self.transpose(&right, &axes), results[4].clone())
+            (left, results[1].clone(), self.matrix_transpose(&right), results[4].clone())
         } else {
             // The function takes matrices with no more columns than rows: a wide one row by row is its transpose
             // column by column.
@@ -308,15 +317,14 @@ impl Writer {
         let is_finite = self.op("not", &[&bad], "", bad.ty.clone());
         let yes = self.number(E::Pred, 1);
         let good = self.fold(&is_finite, &yes, &[rank - 2, rank - 1], "and");
-        let lead: Dims = (0..rank - 2).collect();
-        let all = self.broadcast_along(&good, &lead, x.dims());
+        let all = self.for_each_matrix(&good, x);
         let zero = self.number_like(x, 0);
         (self.choose(&all, x, &zero), good)
     }
 
     /// Results for each matrix, NaN where the predicate does not hold. Magnitudes up to `eps` become 0.
     fn nan_unless(&mut self, good: &Ssa, x: &Ssa, eps: f64) -> Ssa {
-        let is_complex = matches!(x.element(), E::C64 | E::C128);
+        let is_complex = x.is_complex();
         let size = if is_complex { self.complex_abs(x) } else { self.op("abs", &[x], "", x.ty.clone()) };
         let kept = if eps == 0.0 {
             x.clone()
@@ -328,8 +336,7 @@ impl Writer {
         };
         let nan = self.float_like(&size, f64::NAN);
         let nan = if is_complex { self.op("complex", &[&nan, &nan], "", x.ty.clone()) } else { nan };
-        let lead: Dims = (0..good.ty.rank()).collect();
-        let good = self.broadcast_along(good, &lead, x.dims());
+        let good = self.for_each_matrix(good, x);
         self.choose(&good, &kept, &nan)
     }
 }

@@ -71,6 +71,10 @@ impl Ssa {
     pub fn dims(&self) -> &[usize] {
         &self.ty.dims
     }
+
+    pub fn is_complex(&self) -> bool {
+        [ElementType::C64, ElementType::C128].contains(&self.ty.element)
+    }
 }
 
 impl fmt::Display for Ssa {

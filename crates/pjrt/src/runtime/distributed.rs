@@ -98,8 +98,8 @@ pub fn initialize(options: &Options) -> Result<()> {
     }
     require_no_client()?;
     let poll = || caller::poll().map_err(Stopped::Interrupted);
-    let place = ((address.as_str(), peer), (rank, world));
-    let member = Member::join(place.0, place.1, options.timeout, &poll).map_err(|stopped| match stopped {
+    let joining = Member::join((&address, peer), (rank, world), options.timeout, &poll);
+    let member = joining.map_err(|stopped| match stopped {
         Stopped::Refused(error) => refused(error),
         Stopped::Interrupted(error) => error,
     })?;

@@ -156,7 +156,8 @@ impl MeshBackend {
         })
     }
 
-    /// The elements of a program's argument on each device of this process. If the argument is on no mesh, each device has all of it.
+    /// The elements of a program's argument on each device of this process. If the argument is on no mesh, each device
+    /// has all of it.
     pub(super) fn adopt(self: &Arc<MeshBackend>, argument: &Tensor) -> Result<Vec<Arc<Elements>>> {
         let buffer = argument.require_buffer("run", "return it from the definition, and pass it then")?;
         match buffer.as_any().downcast_ref::<MeshBuffer>() {

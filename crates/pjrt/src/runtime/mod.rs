@@ -1,6 +1,7 @@
 //! Running on devices: named clients, tensors on their devices, eager ops, and compiled programs.
 //!
-//! - State: clients (`registry`), those of other processes (`distributed`), tensors (`buffer`, `live`), meshes (`mesh`, `together`).
+//! - State: clients (`registry`), those of several processes (`distributed`), tensors (`buffer`, `live`), meshes (`mesh`,
+//!   `together`).
 //! - Programs: eager ops (`eager`), steps and runs (`plan`, `execution`), caches (`programs`, `disk`), executables as
 //!   bytes (`saved`) and for absent devices (`target`), and the kernels that the host's programs call (`kernels`).
 //! - Waiting: the interpreter's lock (`caller`), helper threads (`helpers`), the end of the process (`shutdown`), forks

@@ -317,18 +317,19 @@ pub fn devices_of(client: &str) -> Result<Vec<DeviceInfo>> {
     let failed = |error| failure::device("devices", runtime, error);
     let platform_version = runtime.client().platform_version().map_err(failed)?;
     let each = |(device_id, device): (usize, &crate::api::Device)| {
+        let addressable = runtime.is_addressable(device_id);
         Ok(DeviceInfo {
             client: runtime.name().to_owned(),
             device_id,
             process_index: runtime.process_index(device_id),
-            addressable: runtime.is_addressable(device_id),
+            addressable,
             platform: runtime.platform().to_owned(),
             platform_version: platform_version.clone(),
             kind: device.description().map_err(failed)?.kind,
             plugin: runtime.plugin().path().to_owned(),
             version: runtime.plugin().version(),
             // Some plugins keep no statistics.
-            memory: device.memory_stats().ok().filter(|_| runtime.is_addressable(device_id)),
+            memory: if addressable { device.memory_stats().ok() } else { None },
             kernels: runtime.hardware() == Hardware::HostWithKernels,
             solver: runtime.hardware() == Hardware::DeviceWithSolver,
         })

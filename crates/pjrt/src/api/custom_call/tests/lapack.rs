@@ -97,8 +97,8 @@ impl IndexMut<(usize, usize)> for Matrix {
 impl Matrix {
     /// The matrix whose elements are those of a function of row and column.
     pub fn from_fn(rows: usize, columns: usize, element: impl Fn(usize, usize) -> Complex) -> Matrix {
-        let places = (0..columns).flat_map(|j| (0..rows).map(move |i| (i, j)));
-        Matrix { rows, columns, values: places.map(|(i, j)| element(i, j)).collect() }
+        let positions = (0..columns).flat_map(|j| (0..rows).map(move |i| (i, j)));
+        Matrix { rows, columns, values: positions.map(|(i, j)| element(i, j)).collect() }
     }
 
     pub fn identity(rows: usize, columns: usize) -> Matrix {
