@@ -109,6 +109,8 @@ pub enum DeviceError {
     OnlyTensors,
     #[error("save: {problem}, {required}")]
     NotWritten { problem: &'static str, required: &'static str },
+    #[error("compile: {problem}, {required}")]
+    Background { problem: String, required: &'static str },
     #[error("{op}: the target \"{target}\" is unknown, it must be one of {known}")]
     UnknownTarget { op: &'static str, target: String, known: String },
 }
@@ -119,6 +121,15 @@ impl DeviceError {
     pub fn no_donation(compiler: &str) -> DeviceError {
         let problem = format!("the compiler \"{compiler}\" reuses no arguments");
         DeviceError::Donate { problem, required: "a compiler that does is required, such as \"pjrt\"" }
+    }
+
+    /// The error of a compiler of this name that does not work in the background.
+    #[cold]
+    pub fn no_background(compiler: &str) -> DeviceError {
+        let problem = format!("the compiler \"{compiler}\" only compiles at once");
+        let required =
+            "one that also does in the background is required, such as \"cpu\" or \"pjrt\"; compile now";
+        DeviceError::Background { problem, required }
     }
 
     /// The public error class.
@@ -142,6 +153,7 @@ impl DeviceError {
             DeviceError::DonateType { .. }
             | DeviceError::DonatePosition { .. }
             | DeviceError::Donate { .. }
+            | DeviceError::Background { .. }
             | DeviceError::UnknownTarget { .. }
             | DeviceError::NotWritten { .. }
             | DeviceError::NotPlanned

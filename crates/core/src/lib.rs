@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod backend;
+pub mod background;
 pub mod batches;
 pub mod builder;
 pub mod collected;

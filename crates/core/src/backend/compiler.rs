@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Backend, Buffers, Hooks};
+use crate::background::{First, Progress};
 use crate::device::DeviceError;
 use crate::error::{ErrorKind, Result};
 use crate::region::Region;
@@ -49,6 +50,21 @@ pub trait Compiler: Any + fmt::Debug + Send + Sync {
         checks: Checks,
         donate: &[usize],
     ) -> Result<Arc<dyn Executable>>;
+
+    /// How the first calls of a program run while this compiler works in the background, for
+    /// [`Background`](crate::background::Background). None where it would compile at once.
+    ///
+    /// # Errors
+    /// A compiler that does not work in the background: [`DeviceError::no_background`].
+    fn in_background(
+        &self,
+        program: &Arc<Region>,
+        checks: Checks,
+        donate: &[usize],
+    ) -> Result<Option<First>> {
+        let _ = (program, checks, donate);
+        Err(DeviceError::no_background(self.name()).into())
+    }
 }
 
 /// Checks that arguments have these types; `op` is for the message.
@@ -107,6 +123,20 @@ pub trait Executable: fmt::Debug + Send + Sync {
     /// that unused arguments need not be on the program's device.
     fn uses(&self, _input: usize) -> bool {
         true
+    }
+
+    /// How far the program is compiled. Only [`Background`](crate::background::Background) returns programs
+    /// before they are.
+    fn progress(&self) -> Progress {
+        Progress::Compiled
+    }
+
+    /// Waits until the program is compiled. `poll` is called periodically, and its error ends the wait.
+    ///
+    /// # Errors
+    /// That of the compiler, and that of `poll`.
+    fn wait(&self, _poll: Poll<'_>) -> Result<()> {
+        Ok(())
     }
 
     /// The memory that a run will allocate, exactly.

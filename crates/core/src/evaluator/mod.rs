@@ -12,6 +12,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::backend::{Backend, Buffer, Buffers, Checks, Compiler, Executable, Hooks, Operand};
+use crate::background::First;
 use crate::device::DeviceError;
 use crate::error::{Error, ErrorKind, Result};
 use crate::form;
@@ -58,6 +59,11 @@ impl Compiler for Evaluator {
         }
         let simplified = Arc::new(pass::simplify(&program, &self.fold)?);
         Ok(Arc::new(Evaluation { plan: Plan::new(simplified)?, program, checks }))
+    }
+
+    /// There is nothing to wait for.
+    fn in_background(&self, _: &Arc<Region>, _: Checks, _: &[usize]) -> Result<Option<First>> {
+        Ok(None)
     }
 }
 
