@@ -45,6 +45,7 @@
 mod arena;
 mod assembly;
 mod back_to_back;
+mod background;
 mod buffer_assignment;
 mod control;
 mod data_movement;
@@ -77,6 +78,7 @@ use std::sync::{Arc, OnceLock};
 use defn_core::backend::{
     Backend, Buffers, Checks, Compiler, Executable, Gone, Hooks, MemoryNeed, check_arguments,
 };
+use defn_core::background::First;
 use defn_core::device::DeviceError;
 use defn_core::donation::{aliases, named};
 use defn_core::evaluator::Evaluator;
@@ -89,6 +91,7 @@ use crate::buffer::{CpuBuffer, Window};
 use crate::modes::DefaultModes;
 use crate::par::{interruptible, with_count};
 use crate::settings;
+use background::FirstCalls;
 use fast_path::FastPath;
 pub(crate) use fuse::Base;
 pub(crate) use nest::{
@@ -142,6 +145,25 @@ impl Compiler for CpuCompiler {
                 Ok(Arc::new(Threaded { executable, threads }))
             }
         }
+    }
+
+    fn in_background(
+        &self,
+        program: &Arc<Region>,
+        checks: Checks,
+        donate: &[usize],
+    ) -> Result<Option<First>> {
+        // A program with checks runs op by op anyway.
+        if checks != Checks::default() {
+            return Ok(None);
+        }
+        settings::check()?;
+        let first: Arc<dyn Executable> = Arc::new(FirstCalls::new(program, cpu_backend(), donate)?);
+        let executable = match self.threads {
+            None => first,
+            Some(threads) => Arc::new(Threaded { executable: first, threads }),
+        };
+        Ok(Some(First { executable, start: background::start }))
     }
 }
 
@@ -335,10 +357,15 @@ impl Compiled {
 
     /// Where the elements of an argument are.
     fn buffer<'t>(&self, argument: &'t Tensor) -> Result<&'t CpuBuffer> {
-        let buffer = argument.require_buffer("run", "return it from the definition, and pass it then")?;
-        buffer.as_any().downcast_ref::<CpuBuffer>().ok_or_else(|| {
-            let (left, right) = (self.backend.device_name(), buffer.backend().device_name());
-            ErrorKind::BackendConflict { op: "run", left, right }.into()
-        })
+        cpu_buffer(argument, &self.backend)
     }
+}
+
+/// Where the elements of an argument of a run on `backend`, the CPU, are.
+fn cpu_buffer<'t>(argument: &'t Tensor, backend: &Arc<dyn Backend>) -> Result<&'t CpuBuffer> {
+    let buffer = argument.require_buffer("run", "return it from the definition, and pass it then")?;
+    buffer.as_any().downcast_ref::<CpuBuffer>().ok_or_else(|| {
+        let (left, right) = (backend.device_name(), buffer.backend().device_name());
+        ErrorKind::BackendConflict { op: "run", left, right }.into()
+    })
 }
