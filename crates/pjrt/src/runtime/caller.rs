@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use defn_core::{Result, stack};
+use defn_core::{Result, background, stack};
 
 use super::{helpers, shutdown};
 
@@ -38,9 +38,14 @@ pub(super) fn is_there() -> bool {
     CALLER.get().is_some()
 }
 
+/// The interpreter, unless this thread compiles in the background: it does not hold the lock, and must not wait for it.
+fn of_this_thread() -> Option<&'static dyn Caller> {
+    if background::is_here() { None } else { CALLER.get().copied() }
+}
+
 /// Runs a function that may wait for a device or for another thread, without the interpreter's lock.
 pub(super) fn without_lock<T: Send>(body: impl FnOnce() -> T + Send) -> T {
-    let Some(caller) = CALLER.get() else { return body() };
+    let Some(caller) = of_this_thread() else { return body() };
     let (mut body, mut result) = (Some(body), None);
     caller.without_lock(&mut || {
         shutdown::park_other_threads();
@@ -55,7 +60,7 @@ pub(super) fn without_lock<T: Send>(body: impl FnOnce() -> T + Send) -> T {
 /// # Errors
 /// It was interrupted.
 pub(super) fn poll() -> Result<()> {
-    CALLER.get().map_or(Ok(()), |caller| caller.poll())
+    of_this_thread().map_or(Ok(()), |caller| caller.poll())
 }
 
 /// The stack that a plugin may need: XLA compiles by recursion.
@@ -68,7 +73,7 @@ const PLUGIN_STACK_BYTES: usize = 512 << 10;
 /// # Errors
 /// It was interrupted.
 pub(super) fn interruptible<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    match CALLER.get() {
+    match of_this_thread() {
         Some(caller) if caller.may_be_interrupted() => helpers::run(body),
         Some(_) | None if stack::left() < PLUGIN_STACK_BYTES => helpers::run(body),
         Some(_) | None => Ok(without_lock(body)),

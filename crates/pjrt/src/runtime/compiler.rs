@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use defn_core::backend::{Backend, Checks, Compiler, Executable};
+use defn_core::background::First;
 use defn_core::device::DeviceError;
 use defn_core::donation::{aliases, input_of};
 use defn_core::evaluator::Evaluator;
@@ -18,7 +19,7 @@ use super::live::TensorInfo;
 use super::plan::{self, Plan};
 use super::programs::{Compiled, Origin};
 use super::saved::Saved;
-use super::{CompilerOptions, PjrtBackend, failure};
+use super::{CompilerOptions, PjrtBackend, failure, helpers};
 use crate::lower::{self, Hardware, lower};
 use crate::options::CompileOptions;
 
@@ -65,6 +66,11 @@ impl PjrtCompiler {
             return Err(DeviceError::Donate { problem, required: "one without checks is required" }.into());
         };
         Ok(PjrtExecutable::new(self.clone(), program, mode, self.backend.runtime().hardware(), donate))
+    }
+
+    /// The backend of the host.
+    pub(super) fn host(&self) -> &Arc<dyn Backend> {
+        &self.fold
     }
 
     /// A program in compiled segments. A `portable` one is for any device of any client, another one only for this
@@ -190,5 +196,25 @@ impl Compiler for PjrtCompiler {
         donate: &[usize],
     ) -> Result<Arc<dyn Executable>> {
         Ok(Arc::new(self.executable(program, checks, donate)?))
+    }
+
+    /// The first calls run on the host: on the device each op would be compiled, too.
+    fn in_background(
+        &self,
+        program: &Arc<Region>,
+        checks: Checks,
+        donate: &[usize],
+    ) -> Result<Option<First>> {
+        // A program with checks runs op by op anyway.
+        if checks != Checks::default() {
+            return Ok(None);
+        }
+        let runtime = self.backend.runtime();
+        runtime.require_process("compile")?;
+        let evaluator = Evaluator::new(self.fold.clone()).compile(program.clone(), checks)?;
+        let mode = ExecutionMode::OnHost(evaluator);
+        let executable =
+            Arc::new(PjrtExecutable::new(self.clone(), program.clone(), mode, runtime.hardware(), donate));
+        Ok(Some(First { executable, start: helpers::start }))
     }
 }

@@ -42,6 +42,8 @@ pub(super) enum ExecutionMode {
     Compiled(Plan<DeviceProgram>),
     /// Op by op, with checks of each result.
     Checked(Arc<dyn Executable>),
+    /// Op by op on the host: the first calls of a program that is compiled in the background.
+    OnHost(Arc<dyn Executable>),
 }
 
 /// A compiled program.
@@ -76,7 +78,7 @@ impl PjrtExecutable {
         donate.dedup();
         let single_segment_outputs = match &mode {
             ExecutionMode::Compiled(plan) if donate.is_empty() => single_segment_outputs(plan),
-            ExecutionMode::Compiled(_) | ExecutionMode::Checked(_) => None,
+            ExecutionMode::Compiled(_) | ExecutionMode::Checked(_) | ExecutionMode::OnHost(_) => None,
         };
         PjrtExecutable { compiler, program, mode, hardware, donate, single_segment_outputs }
     }
@@ -84,6 +86,16 @@ impl PjrtExecutable {
     /// The device for programs whose arguments are on no device of the client.
     pub fn backend(&self) -> &Arc<PjrtBackend> {
         self.compiler.backend()
+    }
+
+    /// The positions of the donated arguments, ascending.
+    pub(super) fn donated(&self) -> &[usize] {
+        &self.donate
+    }
+
+    /// The backend of the host.
+    pub(super) fn host(&self) -> &Arc<dyn Backend> {
+        self.compiler.host()
     }
 
     /// The device of a run whose arguments are on `backend`.
@@ -255,7 +267,7 @@ fn start(
 }
 
 /// The buffer of an argument that is already on the device.
-fn buffer_on<'a>(argument: &'a Tensor, backend: &PjrtBackend) -> Option<&'a PjrtBuffer> {
+pub(super) fn buffer_on<'a>(argument: &'a Tensor, backend: &PjrtBackend) -> Option<&'a PjrtBuffer> {
     let buffer: &PjrtBuffer = argument.buffer()?.as_any().downcast_ref()?;
     buffer.pjrt_backend().is(backend).then_some(buffer)
 }
@@ -266,6 +278,12 @@ fn adopt(backend: &PjrtBackend, position: usize, argument: &Tensor) -> Result<Ar
     if let Some(buffer) = buffer_on(argument, backend) {
         return buffer.elements("run").map_err(|error| named(error, position, argument));
     }
+    require_movable(backend, argument)?;
+    backend.adopt("run", argument).map_err(|error| named(error, position, argument))
+}
+
+/// Refuses an argument that its owner has put on another device of the client.
+pub(super) fn require_movable(backend: &PjrtBackend, argument: &Tensor) -> Result<()> {
     if let Some(other) = argument.backend()
         && let Some(other) = PjrtBackend::of(&*other)
         && !backend.is_same_device(other)
@@ -274,10 +292,10 @@ fn adopt(backend: &PjrtBackend, position: usize, argument: &Tensor) -> Result<Ar
         let (left, right) = (backend.device_name(), other.device_name());
         return Err(ErrorKind::BackendConflict { op: "run", left, right }.into());
     }
-    backend.adopt("run", argument).map_err(|error| named(error, position, argument))
+    Ok(())
 }
 
-fn restore(argument: &Tensor, backend: &PjrtBackend, elements: Option<Arc<Elements>>) {
+pub(super) fn restore(argument: &Tensor, backend: &PjrtBackend, elements: Option<Arc<Elements>>) {
     if let (Some(buffer), Some(elements)) = (buffer_on(argument, backend), elements) {
         buffer.restore(elements);
     }
@@ -292,6 +310,7 @@ impl Executable for PjrtExecutable {
         match &self.mode {
             ExecutionMode::Compiled(plan) => plan.used[input] || self.donate.contains(&input),
             ExecutionMode::Checked(checked) => checked.uses(input),
+            ExecutionMode::OnHost(evaluator) => evaluator.uses(input) || self.donate.contains(&input),
         }
     }
 
@@ -350,7 +369,7 @@ impl Executable for PjrtExecutable {
     fn to_bytes(&self, note: &[u8]) -> Result<Vec<u8>> {
         let plan = match &self.mode {
             ExecutionMode::Compiled(plan) => plan,
-            ExecutionMode::Checked(_) => return Err(failure::not_written()),
+            ExecutionMode::Checked(_) | ExecutionMode::OnHost(_) => return Err(failure::not_written()),
         };
         let runtime = self.backend().runtime();
         runtime.require_process("save")?;
@@ -381,6 +400,7 @@ impl PjrtExecutable {
     ) -> Result<Vec<Tensor>> {
         match &self.mode {
             ExecutionMode::Compiled(plan) => self.run_plan(plan, backend, arguments, hooks),
+            ExecutionMode::OnHost(evaluator) => self.run_on_host(&**evaluator, backend, arguments, hooks),
             ExecutionMode::Checked(checked) => {
                 let to_device = |(position, argument): (usize, Tensor)| {
                     if !checked.uses(position) {

@@ -44,6 +44,18 @@ pub(super) fn run<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) 
     }
 }
 
+/// Runs a job on a helper, for which nobody waits but the end of the process.
+pub(super) fn start(job: Job) {
+    BUSY.fetch_add(1, Ordering::Relaxed);
+    submit(Box::new(move || {
+        job();
+        BUSY.fetch_sub(1, Ordering::Relaxed);
+    }));
+}
+
+/// The stack of a helper: as large as that of a main thread, so that what a plugin compiles there it compiles here.
+const STACK_BYTES: usize = 8 << 20;
+
 /// Gives a job to an idle helper, else to a new one; if the system has no more threads, this thread runs it.
 fn submit(mut job: Job) {
     let process_forks = forks();
@@ -65,7 +77,7 @@ fn submit(mut job: Job) {
             IDLE.lock().unwrap_or_else(PoisonError::into_inner).push((process_forks, idle_sender.clone()));
         }
     };
-    match std::thread::Builder::new().name("defn-helper".to_owned()).spawn(helper) {
+    match std::thread::Builder::new().name("defn-helper".to_owned()).stack_size(STACK_BYTES).spawn(helper) {
         Ok(_) => sender.send(job).unwrap_or_else(|unsent| (unsent.0)()),
         Err(_) => without_lock(job),
     }

@@ -35,6 +35,7 @@ mod library;
 mod live;
 mod machine;
 mod mesh;
+mod on_host;
 mod options;
 mod plan;
 mod process;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use defn_core::backend::{Backend, Checks, Compiler, Executable, Hooks};
+use defn_core::background::First;
 use defn_core::device::DeviceError;
 use defn_core::region::Region;
 use defn_core::{Result, Tensor};
@@ -160,6 +161,15 @@ impl Compiler for TargetCompiler {
         donate: &[usize],
     ) -> Result<Arc<dyn Executable>> {
         Ok(Arc::new(self.executable(program, checks, donate)?))
+    }
+
+    fn in_background(&self, _: &Arc<Region>, _: Checks, _: &[usize]) -> Result<Option<First>> {
+        let problem = "programs for a target compile only at once".to_owned();
+        Err(DeviceError::Background {
+            problem,
+            required: "a program for one device of this machine is required",
+        }
+        .into())
     }
 }
 

@@ -9,6 +9,8 @@
 use std::sync::Arc;
 
 use defn_core::backend::{Backend, Checks, Compiler, Executable, Gone, Hooks, check_arguments};
+use defn_core::background::First;
+use defn_core::device::DeviceError;
 use defn_core::donation::{aliases, named};
 use defn_core::mesh::{self, MeshError};
 use defn_core::region::Region;
@@ -110,6 +112,15 @@ impl Compiler for MeshCompiler {
         donate: &[usize],
     ) -> Result<Arc<dyn Executable>> {
         Ok(Arc::new(self.executable(program, checks, donate)?))
+    }
+
+    fn in_background(&self, _: &Arc<Region>, _: Checks, _: &[usize]) -> Result<Option<First>> {
+        let problem = "programs for a mesh compile only at once".to_owned();
+        Err(DeviceError::Background {
+            problem,
+            required: "a program for one device of this machine is required",
+        }
+        .into())
     }
 }
 
