@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use defn_core as core;
 use defn_core::backend::{Checks, Compiler, Executable};
+use defn_core::background::{Background, Tell};
 use defn_core::location::during;
 use defn_core::trace::Trace;
 use defn_core::vectorize::{self, NamedAxes};
@@ -99,14 +100,20 @@ pub(crate) struct Options {
     pub(crate) donate: Vec<usize>,
     pub(crate) checks: Checks,
     pub(crate) hooks: Named,
+    /// Whether the compiler works in the background, and whom it tells its errors.
+    pub(crate) background: Option<Tell>,
 }
 
 impl Options {
     pub(crate) fn compiler(&self) -> Result<Arc<dyn Compiler>> {
-        match &self.compiler {
-            Some(compiler) => Ok(compiler.clone()),
-            None => backend::compiler(backend::DEFAULT_COMPILER),
-        }
+        let compiler = match &self.compiler {
+            Some(compiler) => compiler.clone(),
+            None => backend::compiler(backend::DEFAULT_COMPILER)?,
+        };
+        Ok(match &self.background {
+            Some(tell) => Arc::new(Background::new(compiler, tell.clone())),
+            None => compiler,
+        })
     }
 
     pub(crate) fn checks(&self) -> Checks {

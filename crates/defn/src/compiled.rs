@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use defn_core as core;
 use defn_core::backend::MemoryNeed;
+use defn_core::background::Progress;
 use defn_core::profile::{Recorder, observing};
 use defn_core::region::Region;
 use defn_core::{ErrorKind, Location, Result};
@@ -146,6 +147,40 @@ where
         let leaves = self.leaves(&arguments).map_err(|error| error.at(Some(location.clone())))?;
         drop(arguments);
         self.program.run(leaves, &self.options, location)
+    }
+
+    /// Whether the program is there; it may be compiled in the background
+    /// ([`Jit::in_background`](crate::Jit::in_background)).
+    ///
+    /// ```
+    /// # use defn::prelude::*;
+    /// let double = jit(|x: Expr| &x + &x).in_background(|error| eprintln!("{error}"));
+    /// let double = double.compile(Tensor::template(&[], DType::S32)?)?;
+    /// assert_eq!(double.call(Tensor::scalar(2)?)?.item::<i32>()?, 4);
+    /// double.wait()?;
+    /// assert!(double.is_ready());
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    pub fn is_ready(&self) -> bool {
+        match self.program.executable.progress() {
+            Progress::Compiled => true,
+            Progress::Compiling | Progress::Failed(_) => false,
+        }
+    }
+
+    /// Waits until the program is there; see [`Compiled::is_ready`].
+    ///
+    /// ```
+    /// # use defn::prelude::*;
+    /// let f = jit(|x: Expr| x + 1).compile(Tensor::template(&[], DType::S32)?)?;
+    /// f.wait()?;
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The compiler's.
+    pub fn wait(&self) -> Result<()> {
+        self.program.executable.wait(&|| Ok(()))
     }
 
     /// Runs the function once, and measures the time of each of its steps. The first run also allocates memory and wakes

@@ -6,7 +6,8 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use defn_core::backend::{Checks, Compiler};
-use defn_core::{Location, Result};
+use defn_core::background::Progress;
+use defn_core::{Error, Location, Result};
 
 use crate::compile::{Key, Options, Program};
 use crate::hooks::Outcome;
@@ -126,6 +127,45 @@ where
         self.with(|options| options.checks = checks)
     }
 
+    /// The same function, which is compiled on a thread. Until its program is there, calls are evaluated one operation
+    /// at a time. If the compiler fails they go on so, and the next one tells `tell` the error, once for each program.
+    ///
+    /// ```
+    /// # use defn::prelude::*;
+    /// let double = jit(|x: Expr| &x + &x).in_background(|error| eprintln!("{error}"));
+    /// assert_eq!(double.call(Tensor::scalar(2)?)?.item::<i32>()?, 4);
+    /// double.wait()?;
+    /// assert_eq!(double.explain(&Tensor::scalar(3)?), "runs program 1 of 1");
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    pub fn in_background(self, tell: impl Fn(&Error) + Send + Sync + 'static) -> Self {
+        let tell = move |error: &Error| -> Result<()> {
+            tell(error);
+            Ok(())
+        };
+        self.with(|options| options.background = Some(Arc::new(tell)))
+    }
+
+    /// Waits until the programs that are compiled in the background ([`Jit::in_background`]) are there.
+    ///
+    /// ```
+    /// # use defn::prelude::*;
+    /// let double = jit(|x: Expr| &x + &x).in_background(|error| eprintln!("{error}"));
+    /// double.wait()?;
+    /// for n in 0..3 {
+    ///     assert_eq!(double.call(Tensor::scalar(n)?)?.item::<i32>()?, 2 * n);
+    ///     double.wait()?;
+    /// }
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The compiler's.
+    pub fn wait(&self) -> Result<()> {
+        let programs: Vec<_> = self.lock().values().map(|(_, program)| program.clone()).collect();
+        programs.iter().try_for_each(|program| program.executable.wait(&|| Ok(())))
+    }
+
     /// The same function, with a function for the hooks of a name ([`named_hook`](crate::named_hook)), which receives
     /// the tensors of the value.
     ///
@@ -227,7 +267,14 @@ where
         let programs = self.lock();
         let count = programs.len();
         match programs.get(&key) {
-            Some((number, _)) => format!("runs program {number} of {count}"),
+            Some((number, program)) => {
+                let how = match program.executable.progress() {
+                    Progress::Compiled => String::new(),
+                    Progress::Compiling => ", which is compiled in the background".to_owned(),
+                    Progress::Failed(error) => format!(", which was not compiled: {error}"),
+                };
+                format!("runs program {number} of {count}{how}")
+            }
             None => {
                 let known = programs.iter().map(|(known, (number, _))| (known, *number));
                 format!("compiles: {}", why(known, &key))
