@@ -1152,6 +1152,7 @@ class Jitted(Generic[_P, _R]):
         convert: bool = False,  # whether the function's control flow is rewritten
         hooks: dict[str, Callable[[Any], Any]] | None = None,
         donate: int | str | Sequence[int | str] | None = None,
+        compile: str | None = None,  # "now" or "background"; the default option decides
     ) -> Self: ...
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
     @overload
@@ -1164,6 +1165,7 @@ class Jitted(Generic[_P, _R]):
     def fun(self) -> Callable[_P, _R]: ...
     def cache_info(self) -> dict[str, Any]: ...  # hits, misses and seconds of this one; size, limit
     def cache_clear(self) -> None: ...
+    def wait(self) -> None: ...  # until the programs that are compiled in the background are ready
     def explain(self) -> list[str]: ...  # why each version was compiled
     def profile(self, *args: _P.args, **kwargs: _P.kwargs) -> Profile: ...  # one run, step by step
     def memory(self, *args: _P.args, **kwargs: _P.kwargs) -> MemoryNeed: ...  # told before it runs
@@ -1204,6 +1206,8 @@ class Compiled:
         ``print_value`` or ``runtime_call`` are not saved, nor those of compilers that write none.
         """
 
+    def ready(self) -> bool: ...  # whether it is compiled
+    def wait(self) -> None: ...  # until it is; raises the error of a compilation that failed
     def serialize(self) -> bytes: ...  # what save writes; dn.pjrt.deserialize takes it
 
 def compile(
@@ -1215,6 +1219,7 @@ def compile(
     hooks: dict[str, Callable[[Any], Any]] | None = None,
     donate: int | str | Sequence[int | str] | None = None,
     static: str | Sequence[str] = (),
+    mode: str | None = None,  # "now" or "background"; the default option decides
 ) -> Compiled: ...
 def check_chunk(chunk: Any, template: Any) -> None: ...  # raises for one of another type
 def owned(op: str, value: Any) -> Any: ...  # a container whose arrays the caller does not write

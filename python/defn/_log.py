@@ -33,3 +33,13 @@ def no_machine_code(reason: str) -> None:
         "with the same results.",
         reason,
     )
+
+
+def not_compiled(fun: str, error: str) -> None:
+    """Warn that a compilation in the background failed, which only costs time."""
+    _LOGGER.warning(
+        "%s was not compiled in the background: %s. Its calls go on with the evaluator, slower and "
+        "with the same results.",
+        fun,
+        error,
+    )

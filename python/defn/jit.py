@@ -70,6 +70,7 @@ def _jitted(
         on_conflict=options.pop("on_conflict", None),
         compiler=options.pop("compiler", None),
         max_compiles=options.pop("max_compiles", None),
+        compile=options.pop("compile", None),
         hooks=options.pop("hooks", None),
         donate=options.pop("donate", None),
         options=options or None,
@@ -187,6 +188,7 @@ def jit(
     static: str | Sequence[str] = (),
     donate: int | str | Sequence[int | str] = (),
     max_compiles: int | None = None,
+    compile: Literal["now", "background"] | None = None,
     **compiler_options: Any,
 ) -> Jitted[P, R]: ...
 @overload
@@ -200,6 +202,7 @@ def jit(
     static: str | Sequence[str] = (),
     donate: int | str | Sequence[int | str] = (),
     max_compiles: int | None = None,
+    compile: Literal["now", "background"] | None = None,
     **compiler_options: Any,
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 def jit(
@@ -212,6 +215,7 @@ def jit(
     static: str | Sequence[str] = (),
     donate: int | str | Sequence[int | str] = (),
     max_compiles: int | None = None,
+    compile: Literal["now", "background"] | None = None,
     **compiler_options: Any,
 ) -> Any:
     """Compile a function at its first call with each signature; a decorator, bare or with options.
@@ -222,8 +226,10 @@ def jit(
     (trace into that definition). ``static`` names parameters that keep their Python values.
     ``donate`` lists names or positions of parameters whose memory a run reuses for its results:
     their tensors are freed by the run, and compilers that do not support donation refuse it. A
-    function that compiles more than ``max_compiles`` times raises. Other options go to the
-    compiler. An option that is not given has the value that ``default_options`` sets.
+    function that compiles more than ``max_compiles`` times raises. With ``compile="background"``
+    a thread compiles, and the evaluator runs the calls until the program is there; the default is
+    ``"now"``. Other options go to the compiler. An option that is not given has the value that
+    ``default_options`` sets.
 
     A Python number among the arguments takes the dtype of the tensors that it is combined with, as
     a number in the body does. Its value is not part of the signature.
@@ -239,6 +245,9 @@ def jit(
     version is removed; the cache keeps neither arguments nor the object of a method alive.
     ``cache_clear()`` empties it. ``profile(*args)`` calls the function once and measures each step
     of the run. ``memory(*args)`` computes how many bytes a call will allocate, without running it.
+    If programs are compiled in the background, ``compiling`` of ``cache_info()`` is the number of
+    those that are not ready, and ``wait()`` waits for them and raises the error of one that failed;
+    a call only logs it, once.
 
     Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler, and the
         errors of the traced function.
@@ -258,6 +267,7 @@ def jit(
         "hooks": hooks,
         "on_conflict": on_conflict,
         "max_compiles": max_compiles,
+        "compile": compile,
         "donate": donate,
         **compiler_options,
     }
@@ -303,6 +313,7 @@ def compile(
     hooks: dict[str, Callable[[Any], Any]] | None = None,
     static: str | Sequence[str] = (),
     donate: int | str | Sequence[int | str] = (),
+    compile: Literal["now", "background"] | None = None,
     **compiler_options: Any,
 ) -> Compiled:
     """Compile a function now, for one signature.
@@ -310,7 +321,9 @@ def compile(
     ``args`` are templates, or tensors whose types are used. Static values (of parameters that are
     ``Static`` or named in ``static``) and ``kwargs`` become part of the program. The result takes
     only the inputs, with exactly these types. In place of a number it takes only numbers, which
-    take the dtype of the tensors that they are combined with. ``donate`` is as in ``jit``.
+    take the dtype of the tensors that they are combined with. ``donate`` is as in ``jit``. So is
+    ``compile="background"``: the result then has its program later, ``ready()`` tells whether, and
+    ``wait()`` waits for it.
 
     ``run_each`` of the result takes a list of argument lists and returns a list of results;
     ``"pjrt"`` runs them in parallel on the devices of a client. Functions that ``"pjrt"`` compiled
@@ -329,7 +342,7 @@ def compile(
     """
     given = _listed("compile", args)
     options = compiler_options or None
-    return _core.compile(fun, given, kwargs, compiler, options, hooks, donate, static)
+    return _core.compile(fun, given, kwargs, compiler, options, hooks, donate, static, compile)
 
 
 def debug_expr(fun: Callable[P, R], /, **jit_options: Any) -> Callable[P, R]:
@@ -347,7 +360,7 @@ def debug_expr(fun: Callable[P, R], /, **jit_options: Any) -> Callable[P, R]:
       c = sin b       f32[2]
     >
     """
-    known = ("compiler", "hooks", "on_conflict", "max_compiles", "static")
+    known = ("compiler", "hooks", "on_conflict", "max_compiles", "compile", "static")
     unknown = [name for name in jit_options if name not in known]
     if unknown:
         raise unknown_options("debug_expr", unknown, known)
@@ -403,13 +416,13 @@ def default_options(options: dict[str, Any] | None = None, /, **changes: Any) ->
     Without arguments, returns the current options. Otherwise replaces the options of the context
     and returns the previous ones; ``{}`` clears them. They apply in the current thread and in
     contexts copied from it, and take precedence over the global ones. ``compiler``,
-    ``on_conflict``, ``max_compiles`` and ``log_compiles`` are described in ``jit``. ``backend`` is
-    the backend of new tensors. ``threads`` is the number of CPU threads that share the work of a
-    call; ``None`` stands for that of ``set_threads``. ``print_limit`` is the number of elements
-    that are printed: of a larger tensor, those at the ends of its axes. ``print_place=False`` omits
-    the device from printed tensors. Options of the compiler, such as ``client`` and ``device_id``,
-    go to the default compiler, not to one that a definition names. They are checked now if there is
-    a default compiler, else when they are used.
+    ``on_conflict``, ``max_compiles``, ``compile`` and ``log_compiles`` are described in ``jit``.
+    ``backend`` is the backend of new tensors. ``threads`` is the number of CPU threads that share
+    the work of a call; ``None`` stands for that of ``set_threads``. ``print_limit`` is the number
+    of elements that are printed: of a larger tensor, those at the ends of its axes.
+    ``print_place=False`` omits the device from printed tensors. Options of the compiler, such as
+    ``client`` and ``device_id``, go to the default compiler, not to one that a definition names.
+    They are checked now if there is a default compiler, else when they are used.
 
     Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler.
 

@@ -411,6 +411,10 @@ def _stream_of_compiler(
         return None
     if options.pop("hooks", None):
         raise option_error("stream: hooks are given, which streams of a compiler's own do not take")
+    if options.pop("compile", None) == "background":
+        raise option_error(
+            "stream: compile is 'background', which streams of a compiler's own do not take"
+        )
     chunk, state = to_template(args[0]), to_template(args[1])
     count = len(_core.flatten_container(chunk)[0])
     key, vars, fun, lists, given = _core.prepare_stream(

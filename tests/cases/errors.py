@@ -407,6 +407,12 @@ ROWS: list[tuple[str, str]] = [
         "a donation to a compiler that cannot",
         'dn.jit(lambda x: x + 1, compiler="evaluator", donate="x")(1.0)',
     ),
+    ("another time to compile", 'dn.jit(lambda x: x, compile="later")'),
+    (
+        "a compiler that only compiles at once",
+        "class Own(dn.Compiler):\n    pass\n"
+        'dn.jit(lambda x: x, compiler=Own(), compile="background")(1.0)',
+    ),
     ("an unknown on_conflict", 'dn.jit(lambda x: x, on_conflict="ignore")'),
     ("an unknown compiler", 'dn.jit(lambda x: x, compiler="fast")(1.0)'),
     ("an unknown compiler option", "dn.jit(lambda x: x, speed=11)(1.0)"),

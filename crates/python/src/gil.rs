@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, OnceCell};
 
-use defn_core::Result;
+use defn_core::{Result, background};
 use pyo3::prelude::*;
 
 use crate::pybackend::carry;
@@ -74,10 +74,11 @@ pub(crate) fn poll() -> Result<()> {
     attach(|py| py.check_signals()).map_err(carry)
 }
 
-/// As [`poll`] on the main thread. Other threads return at once and do not wait for the GIL.
+/// As [`poll`] on the main thread. Other threads return at once and do not wait for the GIL, which a thread that
+/// compiles in the background must not even ask for: the interpreter may be ending.
 ///
 /// # Errors
 /// As [`poll`].
 pub(crate) fn poll_main() -> Result<()> {
-    if is_main_thread() { poll() } else { Ok(()) }
+    if !background::is_here() && is_main_thread() { poll() } else { Ok(()) }
 }

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use defn_core::Location;
+use defn_core::{Location, background};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -30,6 +30,10 @@ thread_local! {
 
 /// The user's line, if a frame of the user's code is on the stack.
 pub(crate) fn ask() -> Option<Location> {
+    // A thread that compiles in the background runs no line, and must not wait for the interpreter.
+    if background::is_here() {
+        return None;
+    }
     gil::attach(|py| find(py).ok().flatten())
 }
 

@@ -30,6 +30,7 @@ const KNOWN: &[&str] = &[
     "backend",
     "threads",
     "max_compiles",
+    "compile",
     "on_conflict",
     "print_limit",
     "print_place",

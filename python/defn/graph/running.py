@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Options of definitions that do not apply to a stage.
-_NOT_HERE = ("donate", "max_compiles", "on_conflict", "static")
+_NOT_HERE = ("compile", "donate", "max_compiles", "on_conflict", "static")
 # The common options that also apply to a stage with its own compiler.
 _SHARED = ("backend", "hooks")
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use defn_core::Tensor;
 use defn_core::backend::Checks;
+use defn_core::background::Progress;
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::intern;
@@ -21,6 +22,7 @@ use super::explain::RecompileStorm;
 use super::guards::{ClosedValue, Guards, RecordedClosedValue, equal_closed_values, record_closed_values};
 use super::leaf::{self, TypeWords};
 use super::program::Program;
+use super::settings::CompileMode;
 use crate::compilers::Choice;
 use crate::containers::{Flat, Tree};
 use crate::error::Fallible;
@@ -37,6 +39,7 @@ pub(super) struct CallKey {
     pub(super) hash: u64,
     pub(super) compiler: Choice,
     pub(super) checks: Checks,
+    pub(super) mode: CompileMode,
     words: TypeWords,
     pub(super) closed_values: Vec<ClosedValue>,
 }
@@ -47,7 +50,7 @@ impl CallKey {
     pub(super) fn new(
         py: Python<'_>,
         compiler: Choice,
-        checks: Checks,
+        (checks, mode): (Checks, CompileMode),
         words: TypeWords,
         flat: &Flat<'_>,
         closed_values: Vec<ClosedValue>,
@@ -55,10 +58,10 @@ impl CallKey {
         let mut hasher = FxHasher::default();
         words.hash(&mut hasher);
         compiler.name().hash(&mut hasher);
-        checks.hash(&mut hasher);
+        (checks, mode).hash(&mut hasher);
         flat.tree.hash(py, "jit")?.hash(&mut hasher);
         // The closed-over values are not hashed, because what tracing itself changes in them does not count.
-        Ok(CallKey { hash: hasher.finish(), compiler, checks, words, closed_values })
+        Ok(CallKey { hash: hasher.finish(), compiler, checks, mode, words, closed_values })
     }
 }
 
@@ -66,6 +69,7 @@ impl CallKey {
 pub(super) struct VersionKey {
     pub(super) compiler: Choice,
     pub(super) checks: Checks,
+    pub(super) mode: CompileMode,
     words: TypeWords,
     /// What the function closes over.
     pub(super) closed_values: Vec<RecordedClosedValue>,
@@ -90,7 +94,7 @@ impl VersionKey {
     /// Whether a call has this signature.
     fn matches(&self, py: Python<'_>, flat: &Flat<'_>, key: &CallKey) -> Fallible<bool> {
         if !self.compiler.is_same(py, &key.compiler)?
-            || self.checks != key.checks
+            || (self.checks, self.mode) != (key.checks, key.mode)
             || self.words != key.words
             || !self.arguments.equals(py, &flat.tree)?
             || !equal_closed_values(py, &self.closed_values, &key.closed_values)?
@@ -139,11 +143,12 @@ impl Entry {
         let py = fun.py();
         let is_owned = program.is_bound_to_function(py);
         let types = flat.leaves.iter().map(|leaf| leaf::model("jit", leaf)).collect::<Fallible<_>>()?;
-        let CallKey { hash, compiler, checks, words, closed_values } = key;
+        let CallKey { hash, compiler, checks, mode, words, closed_values } = key;
         let closed_values = record_closed_values(py, closed_values, after, is_owned)?;
         let known = VersionKey {
             compiler,
             checks,
+            mode,
             words,
             closed_values,
             arguments: flat.tree.into_retained(py)?,
@@ -470,6 +475,15 @@ impl SharedVersions {
             EntryRef::Weak(entry) => entry.strong_count() > 0,
         };
         self.lock().by_hash.values().flatten().filter(is_there).count()
+    }
+
+    /// The number of versions that are compiled in the background at this moment.
+    pub(super) fn compiling(&self) -> usize {
+        let is_compiling = |(_, entry): &(_, Option<Arc<Entry>>)| {
+            let progress = entry.as_ref().map(|entry| entry.program.executable().progress());
+            matches!(progress, Some(Progress::Compiling))
+        };
+        self.all().iter().filter(|version| is_compiling(version)).count()
     }
 
     /// Forgets every version.

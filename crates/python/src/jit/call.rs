@@ -8,6 +8,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::Jitted;
 use super::argument_names::{name_argument, name_entry_argument};
+use super::background;
 use super::cache::{CallKey, Entry};
 use super::compile_lock::{Acquired, CompileGuard};
 use super::donate;
@@ -16,6 +17,7 @@ use super::guards::{self, ClosedValue, GuardRoots, Guards};
 use super::leaf::{self, Borrowed, TypeWords};
 use super::log;
 use super::program::Program;
+use super::settings::CompileMode;
 use crate::checks;
 use crate::compilers::Choice;
 use crate::containers::{AuxObject, Flat};
@@ -97,12 +99,14 @@ impl Jitted {
         let hooks = self.settings.hooks();
         let (program, first) = match &key.compiler {
             Choice::BuiltIn(_) => {
-                let result = Program::compile(py, &source, &flat, &key.compiler, key.checks, &donate);
+                let result =
+                    Program::compile(py, &source, &flat, &key.compiler, (key.checks, key.mode), &donate);
                 let name = |position: usize| self.signature.name(py, position);
                 (result.map_err(|fault| name_argument(py, fault, &flat.tree, (&[], &[]), &name))?, None)
             }
             Choice::Python(_) => {
                 donate::refuse(&key.compiler, &donate)?;
+                background::refuse(&key.compiler, key.mode)?;
                 let known = shared.function_key(py, fun, &flat, &key)?;
                 Program::compile_and_run(py, &source, &flat, &key.compiler, key.checks, known, hooks)?
             }
@@ -127,7 +131,7 @@ impl Jitted {
         let entry = Arc::new(Entry::new(fun, key, &after, flat, program, guards)?);
         self.versions.insert(py, &entry);
         drop(lock);
-        self.report(py, &reason, start.elapsed())?;
+        self.report(py, &reason, start.elapsed(), entry.key.mode)?;
         let result = entry.program.run_or_take(py, &leaves, captures, borrowed, hooks, first);
         if has_hosts {
             entry.key.guards.disable_changed(py)?;
@@ -149,11 +153,11 @@ impl Jitted {
     }
 
     /// Counts a compilation, logs it where the user asks for that, and warns of too many.
-    fn report(&self, py: Python<'_>, reason: &Reason, took: Duration) -> Fallible<()> {
+    fn report(&self, py: Python<'_>, reason: &Reason, took: Duration, mode: CompileMode) -> Fallible<()> {
         let text = reason.text();
         self.statistics.count_miss(took, text.clone());
         let fun = self.function.name(py);
-        log::compiled(py, &fun, took, &text)?;
+        log::compiled(py, &fun, took, mode, &text)?;
         match self.versions.shared.storm.note(&fun, reason) {
             Some(warning) => log::warn(py, &warning),
             None => Ok(()),
@@ -167,7 +171,8 @@ impl Jitted {
             leaf::push_type_words(leaf, &mut words)?;
         }
         let compiler = self.settings.compiler(py)?;
-        CallKey::new(py, compiler, checks::current(), words, flat, self.closed_values(py, flat)?)
+        let how = (checks::current(), self.settings.compile_mode(py)?);
+        CallKey::new(py, compiler, how, words, flat, self.closed_values(py, flat)?)
     }
 
     fn closed_values(&self, py: Python<'_>, flat: &Flat<'_>) -> Fallible<Vec<ClosedValue>> {

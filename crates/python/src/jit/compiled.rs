@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use defn_core::background::Progress;
 use defn_core::trace::{self, Trace};
 use defn_core::{ErrorKind, Tensor, TensorType, vectorize};
 use pyo3::PyTraverseError;
@@ -12,12 +13,13 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
 
 use super::argument_names::{name_argument, name_argument_by_signature};
+use super::background;
 use super::definition::Kind;
 use super::donate;
 use super::leaf::{self, Borrowed};
 use super::profile;
 use super::program::Program;
-use super::settings::marked_names;
+use super::settings::{CompileMode, marked_names};
 use super::signature::{Signature, function_name};
 use super::traced::TraceSource;
 use super::{Jitted, wrap};
@@ -174,6 +176,16 @@ impl Compiled {
         })
     }
 
+    /// Waits until the program that is compiled in the background is there.
+    fn wait(&self, py: Python<'_>) -> Fallible<()> {
+        guard(|| background::wait(py, &**self.program.executable()))
+    }
+
+    /// Whether the program is compiled.
+    fn ready(&self) -> bool {
+        matches!(self.program.executable().progress(), Progress::Compiled)
+    }
+
     /// The bytes from which `dn.pjrt.deserialize` restores the function.
     fn serialize<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyBytes>> {
         guard(|| Ok(PyBytes::new(py, &self.write(py)?)))
@@ -300,7 +312,8 @@ fn callee<'py>(fun: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 
 /// Compiles a function for templates. Keyword arguments are part of the program.
 #[pyfunction]
-#[pyo3(signature = (fun, args, kwargs = None, compiler = None, options = None, hooks = None, donate = None, r#static = None))]
+#[pyo3(signature = (fun, args, kwargs = None, compiler = None, options = None, hooks = None, donate = None, r#static = None,
+                    mode = None))]
 #[expect(clippy::too_many_arguments, reason = "they are the options of a definition")]
 fn compile(
     fun: &Bound<'_, PyAny>,
@@ -311,8 +324,13 @@ fn compile(
     hooks: Option<&Bound<'_, PyAny>>,
     donate: Option<&Bound<'_, PyAny>>,
     r#static: Option<&Bound<'_, PyAny>>,
+    mode: Option<&Bound<'_, PyAny>>,
 ) -> Fallible<Compiled> {
     guard(|| {
+        let mode = match CompileMode::given("compile", mode)? {
+            Some(mode) => mode,
+            None => CompileMode::default_here(fun.py())?,
+        };
         let hooks = hooks::named("compile", hooks)?;
         let py = fun.py();
         let compiler = chosen(py, "compile", compiler, options)?;
@@ -353,7 +371,8 @@ fn compile(
             donate::check(py, &donated, signature)?;
             donate::leaves(py, &donated, signature, &flat.tree)
         };
-        let program = Program::compile(py, &source, &flat, &compiler, checks::current(), &donated);
+        let how = (checks::current(), mode);
+        let program = Program::compile(py, &source, &flat, &compiler, how, &donated);
         let program =
             program.map_err(|fault| name_argument_by_signature(&fun, fault, &flat.tree, (&[], &[])))?;
         let models = flat.leaves.iter().map(|leaf| leaf::model("compile", leaf)).collect::<Fallible<_>>()?;

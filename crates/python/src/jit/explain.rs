@@ -12,6 +12,7 @@ use smallvec::{SmallVec, smallvec};
 use super::cache::{CallKey, Entry, VersionKey};
 use super::guards::{self, Capture, Change, ClosedLabel, ClosedValue, RecordedClosedValue};
 use super::leaf;
+use super::settings::CompileMode;
 use crate::containers::{Aspect, AuxObject, DifferenceSink, Flat, ValuePath, value_text};
 use crate::error::Fallible;
 
@@ -35,6 +36,7 @@ pub(super) enum Field {
     VectorizedAxes,
     Compiler,
     Checks,
+    CompileMode,
     Hooks,
 }
 
@@ -55,7 +57,7 @@ impl Field {
             Field::Shape => "the shape of ",
             Field::Names => "the names of ",
             Field::VectorizedAxes => "the vectorized axes of ",
-            Field::Number | Field::Compiler | Field::Checks | Field::Hooks => "",
+            Field::Number | Field::Compiler | Field::Checks | Field::CompileMode | Field::Hooks => "",
         }
     }
 
@@ -75,7 +77,7 @@ impl Field {
             Field::Rank | Field::Shape => "pad it to a few shapes before the call",
             Field::Names => "give its axes the same names in all calls",
             Field::VectorizedAxes => "vectorize it in the same way in all calls",
-            Field::Compiler | Field::Checks => "set it once",
+            Field::Compiler | Field::Checks | Field::CompileMode => "set it once",
             Field::Hooks => "make the function once, or give its hooks by name to jit",
         }
     }
@@ -266,6 +268,11 @@ impl ComparedCall<'_, '_> {
         if known.checks != self.key.checks {
             let (old, new) = (checks_text(known.checks), checks_text(self.key.checks));
             found.add(Difference::one("the set of checks", Field::Checks, old, new));
+        }
+        if known.mode != self.key.mode {
+            let quoted = |mode: CompileMode| format!("\"{}\"", mode.name());
+            let (old, new) = (quoted(known.mode), quoted(self.key.mode));
+            found.add(Difference::one("the option compile", Field::CompileMode, old, new));
         }
         known.arguments.compare_calls(py, &self.flat.tree, self.name, &mut found)?;
         self.compare_closed_values(known, &mut found)?;

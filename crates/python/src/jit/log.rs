@@ -6,12 +6,19 @@ use std::time::Duration;
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use super::settings::CompileMode;
 use crate::error::Fallible;
 use crate::location;
 use crate::options;
 
 /// Logs that a version was compiled, where the option `log_compiles` asks for that.
-pub(super) fn compiled(py: Python<'_>, fun: &str, took: Duration, why: &str) -> Fallible<()> {
+pub(super) fn compiled(
+    py: Python<'_>,
+    fun: &str,
+    took: Duration,
+    mode: CompileMode,
+    why: &str,
+) -> Fallible<()> {
     without_machine_code(py)?;
     let wanted = match options::get(py, intern!(py, "log_compiles"))? {
         Some(value) => value.is_truthy()?,
@@ -20,7 +27,13 @@ pub(super) fn compiled(py: Python<'_>, fun: &str, took: Duration, why: &str) -> 
     if !wanted {
         return Ok(());
     }
-    let text = format!("{fun} was compiled in {:.1} ms: {why}", took.as_secs_f64() * 1e3);
+    let millis = took.as_secs_f64() * 1e3;
+    let text = match mode {
+        CompileMode::Now => format!("{fun} was compiled in {millis:.1} ms: {why}"),
+        CompileMode::Background => {
+            format!("{fun} was traced in {millis:.1} ms and is compiled in the background: {why}")
+        }
+    };
     let (file, line) = source_position();
     py.import("defn._log")?.call_method1(intern!(py, "compiled"), (text, file, line))?;
     Ok(())

@@ -6,7 +6,9 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::Jitted;
 use super::argument_names::name_argument;
+use super::background;
 use super::program::Program;
+use super::settings::CompileMode;
 use crate::error::{Fallible, guard};
 
 /// The bytes that a run of a definition allocates, and those of the arguments that it reads.
@@ -95,12 +97,15 @@ pub(super) fn with_version<'py, T>(
         let key = this.key(py, &flat)?;
         for entry in this.versions.shared.candidates(key.hash) {
             if entry.serves(fun, &flat, &key)? {
-                return work(&**entry.program.executable());
+                let executable = entry.program.executable();
+                background::wait(py, &**executable)?;
+                return work(&**executable);
             }
         }
         let source = Jitted::source(slf);
         let donated = this.settings.donated_leaves(py, &this.signature, &flat.tree);
-        let result = Program::compile(py, &source, &flat, &key.compiler, key.checks, &donated);
+        let result =
+            Program::compile(py, &source, &flat, &key.compiler, (key.checks, CompileMode::Now), &donated);
         let name = |position: usize| this.signature.name(py, position);
         let program = result.map_err(|fault| name_argument(py, fault, &flat.tree, (&[], &[]), &name))?;
         work(&**program.executable())

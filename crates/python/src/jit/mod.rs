@@ -4,6 +4,7 @@
 //! up, the program runs, and the results are put into their containers.
 
 mod argument_names;
+mod background;
 mod cache;
 mod call;
 mod compile_lock;
@@ -53,7 +54,7 @@ pub(crate) use leaf::{Borrowed, arguments as leaf_arguments, model as leaf_model
 pub(crate) use log::warn_of;
 pub(crate) use python::traced_by;
 pub(crate) use settings::check_default;
-use settings::{Conflict, Settings, compile_limit, marked_names};
+use settings::{CompileMode, Conflict, Settings, compile_limit, marked_names};
 use signature::Signature;
 use statistics::Statistics;
 use versions::Versions;
@@ -120,7 +121,8 @@ impl Jitted {
 impl Jitted {
     #[new]
     #[pyo3(signature = (fun, *, inline = false, r#static = None, on_conflict = None, compiler = None,
-                        max_compiles = None, options = None, convert = false, hooks = None, donate = None))]
+                        max_compiles = None, options = None, convert = false, hooks = None, donate = None,
+                        compile = None))]
     #[expect(clippy::too_many_arguments, reason = "they are the options of a definition")]
     fn new(
         fun: &Bound<'_, PyAny>,
@@ -133,8 +135,10 @@ impl Jitted {
         convert: bool,
         hooks: Option<&Bound<'_, PyAny>>,
         donate: Option<&Bound<'_, PyAny>>,
+        compile: Option<&Bound<'_, PyAny>>,
     ) -> Fallible<Jitted> {
         guard(|| {
+            let compile = CompileMode::given("jit", compile)?;
             let conflict = match on_conflict.filter(|value| !inline && !value.is_none()) {
                 Some(value) => Some(Conflict::of("jit", value)?),
                 None => inline.then_some(Conflict::Reuse),
@@ -152,7 +156,9 @@ impl Jitted {
             let marked = marked_names(r#static)?;
             let hooks = hooks::named("jit", hooks)?;
             let options = options.map(|options| options.clone().unbind());
-            let settings = Settings { conflict, compiler, options, max_compiles, hooks, donate: Vec::new() };
+            let donate_later = Vec::new();
+            let settings =
+                Settings { conflict, compiler, options, max_compiles, compile, hooks, donate: donate_later };
             let mut definition = Jitted::build(&fun, convert, Kind::Plain, &marked, settings)?;
             let donate = donate::parse("jit", donate)?;
             if !donate.is_empty() {
@@ -254,9 +260,19 @@ impl Jitted {
     }
 
     /// The number of calls that found a compiled version, the number of calls that compiled one, the seconds spent on
-    /// compiling, the number of versions that are kept, and the limit of that number.
+    /// compiling, the number of versions that are kept, the limit of that number, and how many of them are compiled in the
+    /// background at this moment.
     fn cache_info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.statistics.cache_info(py, self.versions.shared.len(), self.versions.limit())
+        let (size, limit) = (self.versions.shared.len(), self.versions.limit());
+        self.statistics.cache_info(py, size, limit, self.versions.shared.compiling())
+    }
+
+    /// Waits until the versions that are compiled in the background are there.
+    fn wait(&self, py: Python<'_>) -> Fallible<()> {
+        guard(|| {
+            let entries = self.versions.shared.all().into_iter().filter_map(|(_, entry)| entry);
+            entries.into_iter().try_for_each(|entry| background::wait(py, &**entry.program.executable()))
+        })
     }
 
     /// Forgets every compiled version and the statistics of the definition.

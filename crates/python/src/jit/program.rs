@@ -18,10 +18,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use smallvec::SmallVec;
 
+use super::background;
 use super::donate;
 use super::guards::{self, Capture};
 use super::leaf::{self, Borrowed};
 use super::python::{CompilerCall, FunctionKey};
+use super::settings::CompileMode;
+use super::signature::function_name;
 use super::traced::{TraceSource, TracedFunction};
 use crate::backends;
 use crate::compilers::Choice;
@@ -113,15 +116,22 @@ impl Program {
         source: &TraceSource,
         flat: &Flat<'py>,
         compiler: &Choice,
-        checks: Checks,
+        (checks, mode): (Checks, CompileMode),
         donate: &[usize],
     ) -> Fallible<Program> {
         let program = match compiler {
             Choice::BuiltIn(found) => {
-                Program::built_in(py, source, flat, &found.compiler, (compiler, checks), donate)
+                let compiler_impl = match mode {
+                    CompileMode::Now => found.compiler.clone(),
+                    CompileMode::Background => {
+                        background::compiler(&found.compiler, function_name(source.fun.bind(py)))
+                    }
+                };
+                Program::built_in(py, source, flat, &compiler_impl, (compiler, checks), donate)
             }
             Choice::Python(_) => {
                 donate::refuse(compiler, donate)?;
+                background::refuse(compiler, mode)?;
                 let key = Py::new(py, FunctionKey::new(source.fun.bind(py)))?.into_any();
                 Program::python(py, source, flat, compiler, checks, key, None).map(|(program, _)| program)
             }

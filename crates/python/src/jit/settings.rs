@@ -24,6 +24,8 @@ pub(crate) struct Settings {
     /// Options for the default compiler.
     pub(super) options: Option<Py<PyDict>>,
     pub(super) max_compiles: Option<usize>,
+    /// When programs are compiled.
+    pub(super) compile: Option<CompileMode>,
     /// The parameters whose memory runs reuse.
     pub(super) donate: Vec<Donated>,
     /// Functions for hooks by their names.
@@ -55,6 +57,15 @@ impl Settings {
             (Some(choice), _) => Ok(choice.is_same(py, other)?),
             (None, None) if options::is_default(other) => Ok(true),
             (None, _) => Ok(self.compiler(py)?.is_same(py, other)?),
+        }
+    }
+
+    /// When the program of a call is compiled: as the definition says, or by default where the call is made.
+    #[inline]
+    pub(super) fn compile_mode(&self, py: Python<'_>) -> Fallible<CompileMode> {
+        match self.compile {
+            Some(mode) => Ok(mode),
+            None => CompileMode::default_here(py),
         }
     }
 
@@ -112,6 +123,50 @@ impl Conflict {
     }
 }
 
+/// When a program is compiled.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum CompileMode {
+    /// Before its first call runs.
+    Now,
+    /// While its first calls run.
+    Background,
+}
+
+impl CompileMode {
+    pub(super) fn of(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<CompileMode> {
+        match value.extract::<&str>() {
+            Ok("now") => Ok(CompileMode::Now),
+            Ok("background") => Ok(CompileMode::Background),
+            Ok(_) | Err(_) => {
+                let (option, got) = ("compile".to_owned(), containers::value_text(value));
+                let required = "\"now\" or \"background\"".to_owned();
+                Err(Misuse::OptionValue { op, option, got, required }.into())
+            }
+        }
+    }
+
+    /// The mode that the caller asks for, if any.
+    pub(super) fn given(op: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Option<CompileMode>> {
+        value.filter(|value| !value.is_none()).map(|value| CompileMode::of(op, value)).transpose()
+    }
+
+    /// The mode of this context.
+    pub(super) fn default_here(py: Python<'_>) -> Fallible<CompileMode> {
+        match options::get(py, intern!(py, "compile"))? {
+            Some(value) => CompileMode::of("default_options", &value),
+            None => Ok(CompileMode::Now),
+        }
+    }
+
+    /// For messages.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            CompileMode::Now => "now",
+            CompileMode::Background => "background",
+        }
+    }
+}
+
 /// The number of times that a function may be compiled. None is no limit.
 pub(super) fn compile_limit(op: &'static str, limit: &Bound<'_, PyAny>) -> Fallible<Option<usize>> {
     if limit.is_none() {
@@ -127,6 +182,7 @@ pub(super) fn compile_limit(op: &'static str, limit: &Bound<'_, PyAny>) -> Falli
 pub(crate) fn check_default(op: &'static str, name: &str, value: &Bound<'_, PyAny>) -> Fallible<()> {
     match name {
         "on_conflict" => Conflict::of(op, value).map(|_| ()),
+        "compile" => CompileMode::of(op, value).map(|_| ()),
         "max_compiles" => compile_limit(op, value).map(|_| ()),
         _ => Ok(()),
     }

@@ -15,6 +15,7 @@ use pyo3::types::{PyDict, PyTuple};
 use super::compiled::flatten_arguments;
 use super::leaf::{Borrowed, wrap};
 use super::program::{Output, Program};
+use super::settings::CompileMode;
 use super::traced::TraceSource;
 use crate::compilers::Choice;
 use crate::containers::{self, Leaves, Mode};
@@ -64,7 +65,7 @@ impl Staged {
                     Ok(called.get().__call__(args)?.into_any().unbind())
                 };
                 let source = TraceSource::new("run", replay.as_any(), Arc::new(call));
-                Ok(Staged(Program::compile(py, &source, &flat, choice, checks, &[])?))
+                Ok(Staged(Program::compile(py, &source, &flat, choice, (checks, CompileMode::Now), &[])?))
             }
         }
     }

@@ -54,18 +54,21 @@ impl Statistics {
         self.reasons_lock().iter().cloned().collect()
     }
 
-    /// The entries of `cache_info`, with the number of versions that are kept and how many may be.
+    /// The entries of `cache_info`, with the number of versions that are kept, how many may be, and how many
+    /// are still compiled.
     pub(super) fn cache_info<'py>(
         &self,
         py: Python<'py>,
         size: usize,
         limit: usize,
+        compiling: usize,
     ) -> PyResult<Bound<'py, PyDict>> {
         let info = PyDict::new(py);
         info.set_item("hits", self.hits.load(Ordering::Relaxed))?;
         info.set_item("misses", self.misses())?;
         info.set_item("size", size)?;
         info.set_item("limit", limit)?;
+        info.set_item("compiling", compiling)?;
         info.set_item("seconds", self.nanos.load(Ordering::Relaxed) as f64 * 1e-9)?;
         Ok(info)
     }

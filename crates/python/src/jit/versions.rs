@@ -159,7 +159,10 @@ impl Jitted {
                 Some(_) | None => return Ok(None),
             }
         }
-        if !self.settings.would_choose(py, &key.compiler)? || !key.holds(py)? {
+        if self.settings.compile_mode(py)? != key.mode
+            || !self.settings.would_choose(py, &key.compiler)?
+            || !key.holds(py)?
+        {
             return Ok(None);
         }
         let Some(backend) = entry.program.add_constants(&mut tensors) else { return Ok(None) };
