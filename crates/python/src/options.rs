@@ -211,6 +211,7 @@ fn of_context(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 }
 
 /// Whether any default may differ from the built-in ones.
+#[inline]
 pub(crate) fn is_any_set() -> bool {
     static FROM_ENVIRONMENT: OnceLock<bool> = OnceLock::new();
     let read = || ["DEFN_BACKEND", "DEFN_LOG"].into_iter().any(|name| variable_set(name).is_some());

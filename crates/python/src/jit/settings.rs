@@ -65,6 +65,8 @@ impl Settings {
     pub(super) fn compile_mode(&self, py: Python<'_>) -> Fallible<CompileMode> {
         match self.compile {
             Some(mode) => Ok(mode),
+            // The usual case needs no look-up.
+            None if !options::is_any_set() => Ok(CompileMode::Now),
             None => CompileMode::default_here(py),
         }
     }
