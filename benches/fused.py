@@ -136,7 +136,7 @@ def fused() -> Iterator[Workload]:
         FAMILY,
         "s64 x * 4 + y * 3 + 9, 1 M",
         *[lambda x, y: x * 4 + y * 3 + 9] * 2,
-        (count, count),
+        (count, count[::-1].copy()),
         wide=True,
     )
     yield Workload(

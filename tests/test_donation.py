@@ -35,6 +35,17 @@ def address(tensor: dn.Tensor) -> int:
     return tensor.to_numpy().__array_interface__["data"][0]
 
 
+def test_a_tensor_made_from_an_array_has_its_own_memory() -> None:
+    array = np.arange(1 << 12, dtype=np.float32)
+    x = dn.tensor(array)
+    before = address(x)
+    assert before != array.__array_interface__["data"][0]
+    result = jit(lambda x: x + 1.0, donate=0)(x)
+    assert address(result) == before
+    np.testing.assert_array_equal(result.to_numpy(), np.arange(1, (1 << 12) + 1, dtype=np.float32))
+    np.testing.assert_array_equal(array, np.arange(1 << 12, dtype=np.float32))
+
+
 @pytest.mark.parametrize(
     "fun",
     [

@@ -255,6 +255,31 @@ def test_borrowed_memory_is_not_written(device: PJRT) -> None:
     assert array.tolist() == [1.0, 2.0]
 
 
+@pytest.mark.parametrize("dtype", ["f32", "c128", "bf16", "u8", "bool", "u4"])
+@pytest.mark.parametrize("kib", [64, 1023, 1024, 4096])
+def test_large_copies_are_the_tensors_own(device: PJRT, dtype: str, kib: int) -> None:
+    """Copies of a mebibyte and more lie in memory of the CPU backend."""
+    numbers = np.arange(kib << 10, dtype=np.uint8)
+    array = dn.tensor(numbers & 1, dtype=dtype).to_numpy()
+    array = array[: (kib << 10) // array.itemsize].copy()
+    want = array.copy()
+    double = dn.pjrt.jit(lambda x: x + x, client="tensors", donate=0)
+    live, buffers = dn.memory_report().live_bytes, dn.pjrt.live_buffers("tensors")
+    kept, given = (dn.tensor(array, backend=device) for _ in range(2))
+    array[...] = 0
+    result = double(given)
+    # Memory of the donated tensor would be used again for this one, if it were free too early.
+    other = dn.tensor(array, backend=device)
+    np.testing.assert_array_equal(kept.to_numpy(), want)
+    np.testing.assert_array_equal(result.to_numpy(), dn.tensor(want + want).to_numpy())
+    assert not other.to_numpy().any()
+    with pytest.raises(dn.BackendError, match="donated"):
+        given.to_numpy()
+    del kept, given, other, result
+    assert dn.pjrt.live_buffers("tensors") == buffers
+    assert dn.memory_report().live_bytes == live
+
+
 class Lent(ctypes.Structure):
     """`DLManagedTensorVersioned` of dlpack.h."""
 

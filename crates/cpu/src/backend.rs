@@ -25,7 +25,7 @@ use defn_core::scalar::are_truths;
 use defn_core::{DType, Result, TensorType, form};
 use smallvec::{SmallVec, smallvec};
 
-use crate::buffer::{CpuBuffer, Storage, Window, adopt};
+use crate::buffer::{CpuBuffer, Storage, Window, adopt, copy};
 use crate::compiler::{run_elementwise, run_random};
 use crate::kernels::fourier::RealDirection;
 use crate::kernels::{create, elementwise};
@@ -96,6 +96,22 @@ pub(crate) fn run_into(
 }
 
 impl CpuBackend {
+    /// A buffer of the host's elements in a window. Bools are stored as 0 or 1, and the unused bits of elements of less
+    /// than a byte are those that the backend's own elements have.
+    fn own_form(&self, ty: &TensorType, window: Window) -> Result<Arc<dyn Buffer>> {
+        let is_whole = match ty.dtype.is_bool() {
+            true => are_truths(window.bytes()),
+            false => ty.dtype.bits() >= 8,
+        };
+        let adopted = buffer(window);
+        if is_whole {
+            return Ok(adopted);
+        }
+        let operand = Operand { ty: outside::whole_bytes(ty)?, buffer: adopted };
+        let op = Op::AsType { dtype: ty.dtype };
+        Ok(self.run(&op, smallvec![operand], std::slice::from_ref(ty))?.remove(0))
+    }
+
     /// Runs one op on buffers.
     fn run_on_buffers(
         &self,
@@ -246,17 +262,12 @@ impl Backend for CpuBackend {
     }
 
     fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
-        let is_whole = match ty.dtype.is_bool() {
-            true => are_truths(bytes.bytes()),
-            false => ty.dtype.bits() >= 8,
-        };
-        let adopted = buffer(adopt(bytes, ty.byte_size(), element_align(ty))?);
-        if is_whole {
-            return Ok(adopted);
-        }
-        let operand = Operand { ty: outside::whole_bytes(ty)?, buffer: adopted };
-        let op = Op::AsType { dtype: ty.dtype };
-        Ok(self.run(&op, smallvec![operand], std::slice::from_ref(ty))?.remove(0))
+        self.own_form(ty, adopt(bytes, ty.byte_size(), element_align(ty))?)
+    }
+
+    /// The tensor owns its memory, which a program may reuse if it is donated.
+    fn from_host_copy(&self, ty: &TensorType, bytes: &[u8]) -> Result<Arc<dyn Buffer>> {
+        self.own_form(ty, copy("tensor", &bytes[..ty.byte_size()])?)
     }
 
     fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {

@@ -419,10 +419,33 @@ pub(crate) fn adopt(memory: HostMemory, len: usize, align: usize) -> Result<Wind
         // SAFETY: a slice of bytes is initialised, and borrowed memory is never written.
         return Ok(unsafe { Window::new(storage, 0, len) });
     }
-    let mut storage = Storage::allocate("tensor", len)?;
+    copy("tensor", &bytes[..len])
+}
+
+/// A copy of bytes in memory of our allocator.
+///
+/// # Errors
+/// When there is not enough memory.
+pub(crate) fn copy(op: &'static str, bytes: &[u8]) -> Result<Window> {
+    let mut storage = Storage::allocate(op, bytes.len())?;
     let start = storage.start_mut().expect("allocated memory is ours");
-    // SAFETY: both ranges have `len` bytes, and the new one overlaps nothing.
-    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), start, len) };
+    // SAFETY: both ranges have as many bytes, and the new one overlaps nothing.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len()) };
     // SAFETY: the copy has initialised it.
-    Ok(unsafe { Window::new(Arc::new(storage), 0, len) })
+    Ok(unsafe { Window::new(Arc::new(storage), 0, bytes.len()) })
+}
+
+/// A copy of bytes in memory of the CPU backend's allocator: it is aligned to 64 bytes, uses large pages where the
+/// system has them, and is reused when it is freed. `op` is for the message.
+///
+/// ```
+/// let copy = defn_cpu::host_copy("tensor", &[1, 2, 3])?;
+/// assert_eq!(copy.bytes(), [1, 2, 3]);
+/// # Ok::<(), defn_core::Error>(())
+/// ```
+///
+/// # Errors
+/// When there is not enough memory.
+pub fn host_copy(op: &'static str, bytes: &[u8]) -> Result<HostMemory> {
+    Ok(HostMemory::new(Arc::new(copy(op, bytes)?)))
 }

@@ -19,7 +19,7 @@ mod view;
 #[doc(hidden)]
 pub use backend::with_epilogues_always;
 pub use backend::{CpuBackend, cpu_backend};
-pub use buffer::CpuBuffer;
+pub use buffer::{CpuBuffer, host_copy};
 #[cfg(all(fuzzing, target_os = "linux"))]
 #[doc(hidden)]
 pub use compiler::random_graphs::check_bytes;

@@ -76,7 +76,7 @@ macro_rules! two_devices {
 /// # Errors
 /// No such client or device, a file that is not a plugin, and a device or driver that is missing (`Backend`).
 pub fn device(client: &str, device_id: i64) -> defn_core::Result<Arc<PjrtBackend>> {
-    set_kernels();
+    set_host();
     defn_pjrt::backend("device", Some(client), Some(device_id))
 }
 
@@ -92,14 +92,17 @@ pub fn device(client: &str, device_id: i64) -> defn_core::Result<Arc<PjrtBackend
 /// # Errors
 /// As [`device`], and no plugin at all (`Backend`).
 pub fn default_device() -> defn_core::Result<Arc<PjrtBackend>> {
-    set_kernels();
+    set_host();
     defn_pjrt::backend("device", None, None)
 }
 
-/// Lets XLA's programs on the host call the kernels of the CPU's compiler.
-fn set_kernels() {
+/// Lets XLA on the host use the CPU backend: its kernels, and its memory for large copies.
+fn set_host() {
     #[cfg(feature = "cpu")]
-    set_kernel_compiler(Arc::new(defn_cpu::CpuCompiler::new()));
+    {
+        set_kernel_compiler(Arc::new(defn_cpu::CpuCompiler::new()));
+        set_host_copy(defn_cpu::host_copy);
+    }
 }
 
 /// A device as a backend, for [`Tensor::backend_transfer`] and [`set_default_backend`](crate::set_default_backend).

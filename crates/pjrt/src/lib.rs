@@ -47,8 +47,9 @@ pub use lower::{Hardware, LowerError, LoweredProgram, element_type, lower, lower
 pub use options::CompileOptions;
 pub use plugin::{Attribute, Plugin, Version};
 pub use runtime::{
-    CacheReport, Caller, ClientSpec, CompilerOptions, DeviceInfo, MeshBackend, MeshCompiler, PjrtBackend,
-    PjrtBuffer, PjrtCompiler, PjrtExecutable, Runtime, Target, TargetCompiler, TargetExecutable, backend,
-    client_name, client_names, default_client, devices, devices_of, end, library_calls, named_plugin,
-    preferred_clients, register, runtime, set_caller, set_default_client, set_kernel_compiler, set_library,
+    CacheReport, Caller, ClientSpec, CompilerOptions, DeviceInfo, HostCopy, MeshBackend, MeshCompiler,
+    PjrtBackend, PjrtBuffer, PjrtCompiler, PjrtExecutable, Runtime, Target, TargetCompiler, TargetExecutable,
+    backend, client_name, client_names, default_client, devices, devices_of, end, library_calls,
+    named_plugin, preferred_clients, register, runtime, set_caller, set_default_client, set_host_copy,
+    set_kernel_compiler, set_library,
 };

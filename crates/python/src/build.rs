@@ -169,8 +169,15 @@ pub(crate) fn from_view(view: &View<'_>, copy: Option<bool>, backend: &Arc<dyn B
         Some(copy) => !copy,
         None => obstacle.is_none() && view.is_immutable(),
     };
-    let tensor =
-        if alias { borrow_array(view, backend)? } else { upload(backend, view.ty()?, view.copy()?)? };
+    let tensor = match obstacle {
+        None if alias => borrow_array(view, backend)?,
+        None => {
+            let ty = view.ty()?;
+            let buffer = backend.from_host_copy(&ty, view.borrow()?.bytes())?;
+            Tensor::concrete(ty, buffer)
+        }
+        Some(_) => upload(backend, view.ty()?, view.copy()?)?,
+    };
     Ok(trace_allocations::note_array(tensor, view.array()))
 }
 

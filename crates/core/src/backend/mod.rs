@@ -16,7 +16,7 @@ pub use compiler::{Checks, Compiler, Executable, MemoryNeed, Poll, buffers_of, c
 pub use hooks::{Hooks, NoHooks};
 
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::op::{Block, Op};
 use crate::scalar::Scalar;
 use crate::shape::TensorType;
@@ -70,6 +70,22 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     /// When there is no memory for it.
     #[expect(clippy::wrong_self_convention, reason = "the backend is where the bytes go")]
     fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>>;
+
+    /// As [`Backend::from_host`], with a copy of bytes that belong to someone else.
+    ///
+    /// # Errors
+    /// As [`Backend::from_host`].
+    #[expect(clippy::wrong_self_convention, reason = "the backend is where the bytes go")]
+    fn from_host_copy(&self, ty: &TensorType, bytes: &[u8]) -> Result<Arc<dyn Buffer>> {
+        let mut copy = Vec::new();
+        copy.try_reserve_exact(bytes.len()).map_err(|_| ErrorKind::OutOfMemory {
+            op: "tensor",
+            requested: bytes.len(),
+            available: 0,
+        })?;
+        copy.extend_from_slice(bytes);
+        self.from_host(ty, HostMemory::from(copy))
+    }
 
     /// Runs one op without regions: every op but `Parameter`, `Cond`, `While`, `CustomGrad`, `Hook` and
     /// blocks for which [`Backend::has_native`] is false.

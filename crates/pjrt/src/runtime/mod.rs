@@ -56,7 +56,7 @@ use std::time::{Duration, Instant};
 use defn_core::device::DeviceError;
 use defn_core::{Result, memory};
 
-pub use backend::PjrtBackend;
+pub use backend::{HostCopy, PjrtBackend, set_host_copy};
 pub use buffer::PjrtBuffer;
 pub use caller::{Caller, set_caller};
 pub use compiler::PjrtCompiler;

@@ -320,6 +320,7 @@ pub(crate) fn borrow(
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     defn_pjrt::set_caller(&caller::Interpreter);
     defn_pjrt::set_kernel_compiler(Arc::new(defn_cpu::CpuCompiler::new()));
+    defn_pjrt::set_host_copy(defn_cpu::host_copy);
     module.add_class::<PyPjrt>()?;
     module.add_function(wrap_pyfunction!(pjrt_partitions, module)?)?;
     clients::add(module)
