@@ -20,8 +20,9 @@ import pytest
 import ray
 
 import defn as dn
+from defn.engines._ray_actors import portable
 from defn.engines._ray_cluster import _ENVIRONMENT
-from defn.engines._ray_worker import _portable, pack, unpack
+from defn.engines._ray_worker import pack, unpack
 
 # The resources of a private cluster of these tests.
 INIT = {"object_store_memory": 128 << 20, "num_cpus": 2}
@@ -552,7 +553,7 @@ def test_an_exception_that_is_not_ours(engine: dn.engines.Ray) -> None:
     (where,) = [note for note in raised.value.__notes__ if "raised by a worker" in note]
     assert f'File "{__file__}", line {Refusing.compile.__code__.co_firstlineno + 1}' in where
     assert dn.graph.run(stages, [0.0], engine=engine)["out"].item() == np.float32(np.e)
-    read = pickle.loads(_portable(OddError("un", "pickled")))
+    read = pickle.loads(portable(OddError("un", "pickled")))
     assert isinstance(read, dn.BackendError)
     assert "OddError: unpickled" in str(read)
 

@@ -30,13 +30,13 @@ def package() -> Any:
         return importlib.import_module("ray")
     except ImportError as error:
         raise BackendError(
-            f"Ray: the package ray cannot be imported ({error}), it is required to run stages by "
-            f"Ray's workers; pip install 'defn[ray]'{caller()}"
+            f"Ray: the package ray cannot be imported ({error}), it is required for Ray's "
+            f"workers; pip install 'defn[ray]'{caller()}"
         ) from None
 
 
 class Cluster:
-    """The cluster that a process is connected to, shared by its engines.
+    """The cluster that a process is connected to, shared by its engines and meshes.
 
     A connection that an engine made ends when the last engine leaves, and so does a cluster that
     was started for it. A connection that existed before stays.
@@ -122,10 +122,10 @@ class Cluster:
             else:
                 os.environ[name] = value
 
-    def check(self, ray: Any, demands: Mapping[int, Mapping[str, float]]) -> None:
+    def check(self, ray: Any, op: str, demands: Mapping[int, Mapping[str, float]]) -> None:
         """Refuse resources that the machine of our own cluster does not have, without waiting.
 
-        Other clusters may grow, so only waiting shows what they have.
+        Other clusters may grow, so only waiting shows what they have. Messages start with ``op``.
         """
         if not self._private:
             return
@@ -137,7 +137,7 @@ class Cluster:
                 if total[name] > there.get(name, 0):
                     others = f" ({total[name]:g} with those before)" if total[name] > amount else ""
                     raise BackendError(
-                        f"run: worker {number} asks for {amount:g} {name}{others}, this machine "
+                        f"{op}: worker {number} asks for {amount:g} {name}{others}, this machine "
                         f"has {there.get(name, 0):g}; ask for less, or join a cluster with "
                         f"address{caller()}"
                     )

@@ -6,9 +6,9 @@ import pickle
 from typing import TYPE_CHECKING
 
 from defn._names import caller
-from defn.engines._ray_cluster import reason
+from defn.engines._ray_actors import SMALL, as_ours, at_home
 from defn.engines._ray_worker import pack, unpack
-from defn.errors import BackendError, Error, OutOfMemoryError
+from defn.errors import BackendError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from defn.graph import Plan
 
 __all__ = ["Pipeline"]
-
-# Tensors up to this number of bytes are sent with the call, which is faster than the object store;
-# Ray treats results in the same way.
-_SMALL = 64 << 10
 
 
 class _Set:
@@ -167,7 +163,7 @@ class Pipeline:
     def _sendable(self, tensor: Tensor, index: int) -> Any:
         """A reference to a tensor in the store, or a small tensor itself."""
         packed = pack(tensor)
-        if tensor.nbytes <= _SMALL:
+        if tensor.nbytes <= SMALL:
             return packed
         try:
             return self._ray.put(packed)
@@ -235,7 +231,7 @@ class Pipeline:
         error = current.errors[position]
         exceptions = self._ray.exceptions
         if not isinstance(error, exceptions.RayError):
-            raise _at_home(error)
+            raise at_home(error)
         if isinstance(error, exceptions.RayActorError):
             self._lost(position)
             raise BackendError(
@@ -247,17 +243,5 @@ class Pipeline:
 
     def _as_ours(self, error: BaseException, what: str) -> BaseException:
         """The error of this package for a Ray error."""
-        exceptions = self._ray.exceptions
-        if isinstance(error, exceptions.ObjectStoreFullError | exceptions.OutOfMemoryError):
-            return OutOfMemoryError(
-                f"run: no memory for {what} ({reason(error)}); give the object store more, or let "
-                f"fewer sets be under way with maxsize{caller()}"
-            )
-        return BackendError(f"run: {what}: {reason(error)}{caller()}")
-
-
-def _at_home(error: BaseException) -> BaseException:
-    """The error with the line that requested the run, in place of the worker's."""
-    if isinstance(error, Error) and error.args and "\n  at " not in str(error.args[0]):
-        error.args = (f"{error.args[0]}{caller()}", *error.args[1:])
-    return error
+        remedy = ", or let fewer sets be under way with maxsize"
+        return as_ours(self._ray, "run", error, what, remedy)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import pickle
-import sys
 import time
-import traceback
 import uuid
 from typing import TYPE_CHECKING
 
 from defn import _core
+from defn.engines._ray_actors import Process, portable
 from defn.engines._ray_cluster import package
-from defn.errors import BackendError, Error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,26 +44,16 @@ class Failed:
     """Stands for the results of a stage that raised; a stage that receives it does not run."""
 
 
-class Worker:
+class Worker(Process):
     """The actor in a Ray process; it runs stages and compiles each at its first call."""
 
     def __init__(self, paths: Sequence[str]) -> None:
-        # Objects pickled by name must be importable here as in the caller.
-        sys.path.extend(path for path in paths if path not in sys.path)
+        super().__init__(paths)
         self.incarnation = uuid.uuid4().hex
         self.stages: dict[Any, _Loaded] = {}
 
-    def ready(self) -> str:
-        """The version of the package here; called to find out whether the process runs."""
-        import defn
-
-        return defn.__version__
-
     def run(self, key: Any, program: list[Any], outputs: int, *packed: Any) -> Any:
-        """Run a stage; returns its results, and a pair of its report and the error that it raised.
-
-        The error is returned, because an exception that Ray re-raises loses its class.
-        """
+        """Run a stage; returns its results, and a pair of its report and the error it raised."""
         if any(isinstance(value, Failed) for value in packed):
             return (*(Failed() for _ in range(outputs)), (None, None))
         loaded = self.stages.get(key)
@@ -75,28 +63,8 @@ class Worker:
             given = loaded.run(packed)
         except Exception as error:
             report = loaded and loaded.report
-            return (*(Failed() for _ in range(outputs)), (report, _portable(error)))
+            return (*(Failed() for _ in range(outputs)), (report, portable(error)))
         return (*given, (loaded.report, None))
-
-
-def _portable(error: Exception) -> bytes:
-    """An exception that another process can unpickle, with its traceback if that is useful."""
-    if isinstance(error, Error):
-        # Without a line of the user's code, the message ends with a line of Ray's code, which is
-        # dropped.
-        text, _, line = str(error).rpartition("\n  at ")
-        if line.startswith(os.path.dirname(package().__file__)):
-            error.args = (text, *error.args[1:])
-    else:
-        trace = "".join(traceback.format_exception(error)).rstrip()
-        error.add_note(f"raised by a worker in:\n{trace}")
-    try:
-        data = pickle.dumps(error, protocol=5)
-        pickle.loads(data)
-    except Exception:
-        text = "".join(traceback.format_exception_only(error)).rstrip()
-        return pickle.dumps(BackendError(f"run: {text}"), protocol=5)
-    return data
 
 
 class _Loaded:

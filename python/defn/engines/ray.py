@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
-import sys
 import threading
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import caller, option_error, unknown_options
-from defn.engines._ray_cluster import CLUSTER, demand, listed, package, reason, resources
+from defn._names import option_error, unknown_options
+from defn.engines._ray_actors import amount, mapping, start, whole
+from defn.engines._ray_cluster import CLUSTER, demand, package
 from defn.engines._ray_pipeline import Pipeline
 from defn.engines._ray_worker import Worker
-from defn.errors import BackendError, Error
+from defn.errors import Error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Any, Never, Self
 
@@ -118,22 +117,21 @@ class Ray:
             ]
             raise unknown_options("Ray", unknown, known)
         if workers is not None:
-            _whole("workers", workers, 1)
+            whole("Ray", "workers", workers, 1)
         self._workers_wanted = workers
-        self._maxsize = _whole("maxsize", maxsize, 1)
-        self._restarts = _whole("restarts", restarts, 0)
-        self._start_timeout = _amount("start_timeout", start_timeout)
-        for name, value in (("resources", resources), ("placement", placement), ("init", init)):
-            _mapping(name, value)
-        base = {"num_cpus": num_cpus, "num_gpus": num_gpus, "resources": resources or {}}
+        self._maxsize = whole("Ray", "maxsize", maxsize, 1)
+        self._restarts = whole("Ray", "restarts", restarts, 0)
+        self._start_timeout = amount("Ray", "start_timeout", start_timeout)
+        self._init = mapping("Ray", "init", init)
+        base: dict[str, Any] = {"num_cpus": num_cpus, "num_gpus": num_gpus}
+        base["resources"] = mapping("Ray", "resources", resources)
         self._demand = demand("a worker", base)
         self._placement: dict[int, dict[str, float]] = {}
-        for number, wanted in (placement or {}).items():
-            _whole("a worker in placement", number, 0)
-            _mapping(f"placement of worker {number}", wanted)
+        for number, wanted in mapping("Ray", "placement", placement).items():
+            whole("Ray", "a worker in placement", number, 0)
+            mapping("Ray", f"placement of worker {number}", wanted)
             self._placement[number] = demand(f"worker {number}", {**base, **wanted})
         self._address = address
-        self._init = dict(init or {})
         self._lock = threading.RLock()
         self._connection: int | None = None
         self._workers: list[Any] = []
@@ -249,58 +247,19 @@ class Ray:
         }
         if not demands:
             return
-        CLUSTER.check(ray, demands)
-        actor = ray.remote(Worker)
-        started = {
-            number: actor.options(
-                num_cpus=demand.get("CPU", 0),
-                num_gpus=demand.get("GPU", 0),
-                resources={name: n for name, n in demand.items() if name not in ("CPU", "GPU")},
-                max_restarts=self._restarts,
-                # Retry as often as the worker is restarted.
-                max_task_retries=-1,
-                scheduling_strategy="SPREAD",
-            ).remote(sys.path)
-            for number, demand in demands.items()
-        }
-        try:
-            waiting = {worker.ready.remote(): number for number, worker in started.items()}
-            ready, missing = ray.wait(
-                list(waiting), num_returns=len(waiting), timeout=self._start_timeout
-            )
-            for reference in ready:
-                self._began(ray, reference, waiting[reference])
-            if missing:
-                number = waiting[missing[0]]
-                total, free = resources(ray)
-                raise BackendError(
-                    f"run: worker {number} asks for {listed(demands[number])} and has no place "
-                    f"after {self._start_timeout:g} s, the cluster has {total}, of which {free} is "
-                    f"free; ask for less, or add machines{caller()}"
-                )
-        except BaseException:
-            for worker in started.values():
-                ray.kill(worker)
-            raise
+        started = start(
+            ray,
+            "run",
+            Worker,
+            demands,
+            self._start_timeout,
+            max_restarts=self._restarts,
+            # Retry as often as the worker is restarted.
+            max_task_retries=-1,
+            scheduling_strategy="SPREAD",
+        )
         for number, worker in started.items():
             self._workers[number] = worker
-
-    @staticmethod
-    def _began(ray: Any, reference: Any, number: int) -> None:
-        import defn
-
-        try:
-            version = ray.get(reference)
-        except ray.exceptions.RayError as error:
-            raise BackendError(
-                f"run: worker {number} did not start, every machine needs this version of defn: "
-                f"{reason(error)}{caller()}"
-            ) from error
-        if version != defn.__version__:
-            raise BackendError(
-                f"run: worker {number} has defn {version}, every machine needs this version, "
-                f"{defn.__version__}{caller()}"
-            )
 
     def _lost(self, handle: Any) -> None:
         """Forget a worker that Ray will not restart, so that the next run starts another."""
@@ -335,20 +294,3 @@ def _summary(stage: str, position: int, reports: Sequence[Mapping[str, Any]]) ->
         pid=reports[-1]["pid"] if reports else 0,
         node=reports[-1]["node"] if reports else "",
     )
-
-
-def _whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise option_error(f"Ray: {name} is {value!r}, a whole number from {least} on is required")
-    return value
-
-
-def _amount(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise option_error(f"Ray: {name} is {value!r}, a positive number is required")
-    return value
-
-
-def _mapping(name: str, value: Any) -> None:
-    if value is not None and not isinstance(value, Mapping):
-        raise option_error(f"Ray: {name} is {value!r}, a dict is required")
