@@ -1,6 +1,7 @@
 """Engines run the stages of a graph: in order, on threads, or in other processes.
 
-An engine is an object with ``run_each(plan, sets)``, which ``dn.graph.run`` calls.
+An engine is an object with ``run_each(plan, sets)``, which ``dn.graph.run`` calls. ``RayMesh`` is
+no engine: it runs sharded functions in processes of Ray.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
 
     from defn._core import Tensor
     from defn.engines.ray import Ray, StageReport
+    from defn.engines.ray_mesh import RayMesh
     from defn.graph import Plan
 
-__all__ = ["Engine", "Ray", "Sequential", "StageReport", "Threads"]
+__all__ = ["Engine", "Ray", "RayMesh", "Sequential", "StageReport", "Threads"]
 
 
 @runtime_checkable
@@ -83,11 +85,12 @@ def _run(
 
 
 def __getattr__(name: str) -> object:
-    """Import the engine for Ray on first use, because it needs more imports than all others."""
-    if name in ("Ray", "StageReport"):
+    """Import what is for Ray on first use, because it needs more imports than all others."""
+    modules = {"Ray": "ray", "StageReport": "ray", "RayMesh": "ray_mesh"}
+    if name in modules:
         import importlib
 
-        return getattr(importlib.import_module("defn.engines.ray"), name)
+        return getattr(importlib.import_module(f"defn.engines.{modules[name]}"), name)
     from defn._names import unknown_name
 
     raise unknown_name("defn.engines has nothing", name)
