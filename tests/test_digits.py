@@ -6,6 +6,7 @@ import ctypes
 import importlib.util
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -58,9 +59,9 @@ def test_xla_trains_to_the_same_losses(digits: ModuleType, tmp_path: Path):
 
 def test_rust_trains_to_the_same_losses(digits: ModuleType, tmp_path: Path):
     cargo = shutil.which("cargo") or str(Path.home() / ".cargo" / "bin" / "cargo")
-    # With other flags than those of `./dev test`, cargo would build all crates again.
-    flags = "--release --locked --workspace --exclude defn-benches -F defn/pjrt --example digits"
-    subprocess.run([cargo, "build", *flags.split()], cwd=ROOT, check=True)
+    # With other flags than those of `./dev test`, cargo would build crates again.
+    flags = runpy.run_path(str(ROOT / "dev"), run_name="flags")["EVERYTHING"]
+    subprocess.run([cargo, "build", *flags, "--example", "digits"], cwd=ROOT, check=True)
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     log = tmp_path / "rust.json"
     options = ["--epochs", "4", "--seed", "1"]
