@@ -208,7 +208,7 @@ def test_captured_tensors_are_read_at_each_call(options: dict[str, Any]) -> None
         assert fun(X).to_list() == (2 * X * X).tolist()
 
 
-def test_compile_returns_before_the_program_is_there() -> None:
+def test_compile_returns_while_the_program_compiles() -> None:
     made = dn.compile(dn.sin, [dn.template((3,), "f32")], compile="background")
     np.testing.assert_allclose(made(X).to_numpy(), np.sin(X), rtol=1e-6)
     made.wait()
@@ -306,7 +306,7 @@ def test_mistakes_are_told_by_the_call() -> None:
         fun(X)
 
 
-def test_a_compiler_in_python_compiles_at_once() -> None:
+def test_a_compiler_in_python_is_refused() -> None:
     class Own(dn.Compiler):
         def compile(self, key: Any, vars: Any, fun: Any, options: Any) -> Any:
             return dn.compilers.get("evaluator").compile(key, vars, fun, options)

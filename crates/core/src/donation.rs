@@ -12,6 +12,14 @@ pub fn input_of(program: &Region, value: Value) -> Option<usize> {
     if let Op::Parameter { index, .. } = &program.graph().node(value).op { Some(*index) } else { None }
 }
 
+/// The positions of donated arguments, ascending and each once.
+pub fn positions(donate: &[usize]) -> Vec<usize> {
+    let mut positions = donate.to_vec();
+    positions.sort_unstable();
+    positions.dedup();
+    positions
+}
+
 /// For each donated argument, the position of the result that takes its memory: a result of the same dtype
 /// and shape that takes no other argument's. An argument that is returned unchanged needs none and is left
 /// out.

@@ -138,8 +138,8 @@ fn start(region: Arc<Region>, donate: &[usize]) -> (Arc<dyn Executable>, Sender<
 }
 
 fn call(executable: &dyn Executable, arguments: [&Tensor; 2]) -> Result<Tensor> {
-    let given = arguments.map(Clone::clone).to_vec();
-    Ok(executable.run(&cpu_backend(), given, &NoHooks)?.remove(0))
+    let arguments = arguments.map(Clone::clone).to_vec();
+    Ok(executable.run(&cpu_backend(), arguments, &NoHooks)?.remove(0))
 }
 
 fn steps(executable: &dyn Executable) -> usize {
@@ -284,7 +284,7 @@ fn a_result_that_is_a_donated_argument_lives() {
 }
 
 #[test]
-fn an_argument_that_no_result_can_take_is_refused_at_once() {
+fn an_argument_that_no_result_can_take_is_refused_by_the_call() {
     let region = traced(|ops, x| Ok(vec![ops.equal(&x[0], &x[1])?]));
     let (compiler, _begin) = waiting();
     let made = Background::new(compiler.clone(), telling().0);
@@ -351,7 +351,7 @@ fn a_wait_is_interrupted() {
 }
 
 #[test]
-fn compilers_that_only_compile_at_once() {
+fn compilers_without_background_compilation() {
     #[derive(Debug)]
     struct Own;
     impl Compiler for Own {

@@ -212,7 +212,7 @@ fn hooks_see_values_on_the_device_in_order() {
 }
 
 #[test]
-fn programs_of_several_devices_are_compiled_at_once() {
+fn programs_of_several_devices_are_refused() {
     let backends = vec![host_backend(0), host_backend(1)];
     let mesh = MeshBackend::new(Mesh::new(vec![("data".into(), 2)]).unwrap(), backends).unwrap();
     let mesh_compiler = MeshCompiler::new(mesh, cpu_backend(), CompilerOptions::default());

@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 
 use defn_core::backend::{Backend, Checks, Compiler, Executable, Gone, Hooks, check_arguments};
 use defn_core::background::Job;
-use defn_core::donation::named;
+use defn_core::donation::{named, positions};
 use defn_core::evaluator::Evaluator;
 use defn_core::region::Region;
 use defn_core::{Result, Tensor};
@@ -47,10 +47,7 @@ impl FirstCalls {
         donate: &[usize],
     ) -> Result<FirstCalls> {
         let evaluator = Evaluator::new(backend.clone()).compile(program.clone(), Checks::default())?;
-        let mut donate = donate.to_vec();
-        donate.sort_unstable();
-        donate.dedup();
-        Ok(FirstCalls { evaluator, backend, donate })
+        Ok(FirstCalls { evaluator, backend, donate: positions(donate) })
     }
 
     /// The arguments for the evaluator, which hold their elements, and the elements of the donated ones.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use defn_core::backend::{Backend, Buffers, Executable, Gone, Hooks, buffers_of, check_arguments};
-use defn_core::donation::named;
+use defn_core::donation::{named, positions};
 use defn_core::region::Region;
 use defn_core::{DType, ErrorKind, Result, Scalar, Tensor, TensorType};
 use smallvec::SmallVec;
@@ -73,9 +73,7 @@ impl PjrtExecutable {
         hardware: Hardware,
         donate: &[usize],
     ) -> PjrtExecutable {
-        let mut donate = donate.to_vec();
-        donate.sort_unstable();
-        donate.dedup();
+        let donate = positions(donate);
         let single_segment_outputs = match &mode {
             ExecutionMode::Compiled(plan) if donate.is_empty() => single_segment_outputs(plan),
             ExecutionMode::Compiled(_) | ExecutionMode::Checked(_) | ExecutionMode::OnHost(_) => None,

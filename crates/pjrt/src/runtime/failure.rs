@@ -49,6 +49,14 @@ pub(crate) fn rejected_flag(client: &str, options: &CompileOptions, error: &Plug
     Some(DeviceError::RefusedFlag { client, flag, why }.into())
 }
 
+/// The error of a compiler whose programs, those for `whom`, are not compiled in the background.
+#[cold]
+pub(crate) fn not_in_background(whom: &str) -> Error {
+    let problem = format!("programs for {whom} compile only at once");
+    let required = "a program for one device of this machine is required";
+    DeviceError::Background { problem, required }.into()
+}
+
 /// The error of a plugin before there is a client.
 #[cold]
 pub(crate) fn plugin(error: PluginError) -> Error {

@@ -164,12 +164,7 @@ impl Compiler for TargetCompiler {
     }
 
     fn in_background(&self, _: &Arc<Region>, _: Checks, _: &[usize]) -> Result<Option<First>> {
-        let problem = "programs for a target compile only at once".to_owned();
-        Err(DeviceError::Background {
-            problem,
-            required: "a program for one device of this machine is required",
-        }
-        .into())
+        Err(failure::not_in_background("a target"))
     }
 }
 

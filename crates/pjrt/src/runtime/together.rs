@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 use defn_core::backend::{Backend, Checks, Compiler, Executable, Gone, Hooks, check_arguments};
 use defn_core::background::First;
-use defn_core::device::DeviceError;
-use defn_core::donation::{aliases, named};
+use defn_core::donation::{aliases, named, positions};
 use defn_core::mesh::{self, MeshError};
 use defn_core::region::Region;
 use defn_core::{Result, Tensor, pass};
@@ -93,9 +92,7 @@ impl MeshCompiler {
             Arc::new(TensorInfo { ty: graph.ty(value).clone(), location: graph.node(value).location.clone() })
         });
         let results = results.collect();
-        let mut donate = donate.to_vec();
-        donate.sort_unstable();
-        donate.dedup();
+        let donate = positions(donate);
         Ok(MeshExecutable { backend: self.backend.clone(), program, compiled, results, donate })
     }
 }
@@ -115,12 +112,7 @@ impl Compiler for MeshCompiler {
     }
 
     fn in_background(&self, _: &Arc<Region>, _: Checks, _: &[usize]) -> Result<Option<First>> {
-        let problem = "programs for a mesh compile only at once".to_owned();
-        Err(DeviceError::Background {
-            problem,
-            required: "a program for one device of this machine is required",
-        }
-        .into())
+        Err(failure::not_in_background("a mesh"))
     }
 }
 

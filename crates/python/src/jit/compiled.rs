@@ -327,7 +327,7 @@ fn compile(
     mode: Option<&Bound<'_, PyAny>>,
 ) -> Fallible<Compiled> {
     guard(|| {
-        let mode = match CompileMode::given("compile", mode)? {
+        let mode = match CompileMode::requested("compile", mode)? {
             Some(mode) => mode,
             None => CompileMode::default_here(fun.py())?,
         };

@@ -138,7 +138,7 @@ impl Jitted {
         compile: Option<&Bound<'_, PyAny>>,
     ) -> Fallible<Jitted> {
         guard(|| {
-            let compile = CompileMode::given("jit", compile)?;
+            let compile = CompileMode::requested("jit", compile)?;
             let conflict = match on_conflict.filter(|value| !inline && !value.is_none()) {
                 Some(value) => Some(Conflict::of("jit", value)?),
                 None => inline.then_some(Conflict::Reuse),

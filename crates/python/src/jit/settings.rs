@@ -148,7 +148,10 @@ impl CompileMode {
     }
 
     /// The mode that the caller asks for, if any.
-    pub(super) fn given(op: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Option<CompileMode>> {
+    pub(super) fn requested(
+        op: &'static str,
+        value: Option<&Bound<'_, PyAny>>,
+    ) -> Fallible<Option<CompileMode>> {
         value.filter(|value| !value.is_none()).map(|value| CompileMode::of(op, value)).transpose()
     }
 
