@@ -4,57 +4,109 @@
 //! where paths meet, only what both have. It shares nothing with the allocator but the origin of each action. Debug
 //! builds check every function, and tests do.
 
-use std::collections::BTreeMap;
+use smallvec::{SmallVec, smallvec};
 
 use super::mir::{Class, Code, Inst, Op, Part, Reg};
 use super::registers::Origin;
 use super::{Action, Allocated, AllocatedInst, AllocatedPart, OperandLocation, Target, mask_class};
 
-/// A register or a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Location {
-    Register(u8, u8),
-    Slot(u32),
-}
+/// A register or a slot, as an index.
+#[derive(Clone, Copy, Debug)]
+struct Location(usize);
 
-/// The values that each location holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct State(BTreeMap<Location, Vec<Reg>>);
+impl Location {
+    /// More than a class has on any target.
+    const REGISTERS: usize = 32;
+    const FIRST_SLOT: usize = 3 * Location::REGISTERS;
 
-impl State {
-    fn holds(&self, location: Location, reg: Reg) -> bool {
-        self.0.get(&location).is_some_and(|held| held.contains(&reg))
+    fn register(class: Class, register: u8) -> Location {
+        assert!(usize::from(register) < Location::REGISTERS, "{class:?} has no register {register}");
+        Location(class as usize * Location::REGISTERS + usize::from(register))
     }
 
-    fn set(&mut self, location: Location, held: Vec<Reg>) {
-        if held.is_empty() {
-            self.0.remove(&location);
-        } else {
-            self.0.insert(location, held);
+    fn slot(slot: u32) -> Location {
+        Location(Location::FIRST_SLOT + slot as usize)
+    }
+}
+
+type Held = SmallVec<[Reg; 2]>;
+
+/// The values that each location holds.
+#[derive(Clone, Debug, Default)]
+struct State {
+    held: Vec<Held>,
+    /// How many locations hold a value: most new values are nowhere, and are not looked for.
+    copies: Vec<u32>,
+}
+
+impl State {
+    fn held(&self, location: Location) -> &[Reg] {
+        self.held.get(location.0).map_or(&[], |held| held)
+    }
+
+    fn holds(&self, location: Location, reg: Reg) -> bool {
+        self.held(location).contains(&reg)
+    }
+
+    /// The locations that hold a value.
+    fn locations(&self, reg: Reg) -> impl Iterator<Item = Location> + '_ {
+        let count = self.copies.get(reg.index()).map_or(0, |count| *count as usize);
+        let held = (0..if count == 0 { 0 } else { self.held.len() }).map(Location);
+        held.filter(move |location| self.holds(*location, reg)).take(count)
+    }
+
+    fn add(&mut self, location: Location, reg: Reg) {
+        if self.held.len() <= location.0 {
+            self.held.resize_with(location.0 + 1, Held::new);
+        }
+        if self.copies.len() <= reg.index() {
+            self.copies.resize(reg.index() + 1, 0);
+        }
+        self.held[location.0].push(reg);
+        self.copies[reg.index()] += 1;
+    }
+
+    fn clear(&mut self, location: Location) {
+        if let Some(held) = self.held.get_mut(location.0) {
+            held.drain(..).for_each(|reg| self.copies[reg.index()] -= 1);
         }
     }
 
+    fn set(&mut self, location: Location, held: Held) {
+        self.clear(location);
+        held.into_iter().for_each(|reg| self.add(location, reg));
+    }
+
     fn copy(&mut self, to: Location, from: Location) {
-        let held = self.0.get(&from).cloned().unwrap_or_default();
-        self.set(to, held);
+        self.set(to, self.held(from).into());
+    }
+
+    /// A call leaves only the slots as they were.
+    fn forget_registers(&mut self) {
+        (0..Location::FIRST_SLOT).for_each(|register| self.clear(Location(register)));
     }
 
     /// A value is new: it is nowhere else.
     fn define(&mut self, reg: Reg) {
-        self.0.retain(|_, held| {
-            held.retain(|other| *other != reg);
-            !held.is_empty()
-        });
+        let locations: SmallVec<[Location; 4]> = self.locations(reg).collect();
+        for location in locations {
+            self.held[location.0].retain(|other| *other != reg);
+            self.copies[reg.index()] -= 1;
+        }
     }
 
-    /// What both have.
+    /// What both have. Returns whether that is less.
     fn meet(&mut self, other: &State) -> bool {
-        let before = self.clone();
-        self.0.retain(|location, held| {
-            held.retain(|reg| other.holds(*location, *reg));
-            !held.is_empty()
-        });
-        *self != before
+        let mut is_less = false;
+        for (at, held) in self.held.iter_mut().enumerate() {
+            held.retain(|reg| {
+                let both = other.holds(Location(at), *reg);
+                self.copies[reg.index()] -= u32::from(!both);
+                is_less |= !both;
+                both
+            });
+        }
+        is_less
     }
 }
 
@@ -146,7 +198,7 @@ impl Checker<'_> {
                 Origin::Inst(at) => self.instruction(*at, allocated_inst, state, is_last)?,
                 Origin::Rematerialized(at) => {
                     let held = self.rematerialized(self.code.insts[*at].dst);
-                    state.set(Location::Register(Class::General as u8, allocated_inst.dst), held);
+                    state.set(Location::register(Class::General, allocated_inst.dst), held);
                 }
                 Origin::Rename(_) | Origin::Moved => return Err("an instruction of no origin".to_owned()),
             },
@@ -158,16 +210,16 @@ impl Checker<'_> {
                 if inst.op != Op::Const(*constant) {
                     return Err("another constant".to_owned());
                 }
-                state.set(Location::Register(Class::Vector as u8, *to), self.rematerialized(inst.dst));
+                state.set(Location::register(Class::Vector, *to), self.rematerialized(inst.dst));
             }
             Action::Move { class, to, from } => {
-                state.copy(Location::Register(*class as u8, *to), Location::Register(*class as u8, *from));
+                state.copy(Location::register(*class, *to), Location::register(*class, *from));
             }
             Action::Spill { class, slot, from } => {
-                state.copy(Location::Slot(*slot), Location::Register(*class as u8, *from));
+                state.copy(Location::slot(*slot), Location::register(*class, *from));
             }
             Action::Reload { class, to, slot } => {
-                state.copy(Location::Register(*class as u8, *to), Location::Slot(*slot));
+                state.copy(Location::register(*class, *to), Location::slot(*slot));
             }
             Action::Label(_) => {}
             Action::Jump(to) => self.join(*to, Some(state), changed),
@@ -193,7 +245,7 @@ impl Checker<'_> {
                         self.operand(reg, location, state)?;
                     }
                 }
-                state.0.retain(|location, _| matches!(location, Location::Slot(_)));
+                state.forget_registers();
             }
             Action::Apply { kernel, elem, lanes, to, from } => {
                 let Origin::Inst(at) = origin else { return Err("a call of no origin".to_owned()) };
@@ -204,27 +256,22 @@ impl Checker<'_> {
                 if is_last {
                     self.operand(inst.src[0], OperandLocation::Reg(*from), state)?;
                 }
-                state.0.retain(|location, _| matches!(location, Location::Slot(_)));
+                state.forget_registers();
                 state.define(inst.dst);
-                state.set(Location::Register(Class::Vector as u8, *to), vec![inst.dst]);
+                state.set(Location::register(Class::Vector, *to), smallvec![inst.dst]);
             }
             Action::Nothing => {
                 let Origin::Rename(pairs) = origin else { return Err("nothing of no origin".to_owned()) };
-                let found: Vec<(Reg, Vec<Location>)> = pairs
+                let found: Vec<(Location, Reg)> = pairs
                     .iter()
-                    .map(|&(to, from)| {
-                        let held = state.0.iter().filter(|(_, held)| held.contains(&from));
-                        (to, held.map(|(location, _)| *location).collect())
-                    })
+                    .flat_map(|&(to, from)| state.locations(from).map(move |location| (location, to)))
                     .collect();
                 for &(to, _) in pairs {
                     state.define(to);
                 }
                 self.renamed.clone_from(pairs);
-                for (to, locations) in found {
-                    for location in locations {
-                        state.0.entry(location).or_default().push(to);
-                    }
+                for (location, to) in found {
+                    state.add(location, to);
                 }
             }
         }
@@ -232,7 +279,7 @@ impl Checker<'_> {
     }
 
     /// A value that was made again, and what it was renamed to.
-    fn rematerialized(&self, reg: Reg) -> Vec<Reg> {
+    fn rematerialized(&self, reg: Reg) -> Held {
         let renamed = self.renamed.iter().filter(|(_, from)| *from == reg).map(|(to, _)| *to);
         std::iter::once(reg).chain(renamed).collect()
     }
@@ -241,9 +288,9 @@ impl Checker<'_> {
         let is_there = match location {
             OperandLocation::None => !reg.is_some(),
             OperandLocation::Reg(register) => {
-                reg.is_some() && state.holds(Location::Register(self.class(reg) as u8, register), reg)
+                reg.is_some() && state.holds(Location::register(self.class(reg), register), reg)
             }
-            OperandLocation::Slot(slot) => reg.is_some() && state.holds(Location::Slot(slot), reg),
+            OperandLocation::Slot(slot) => reg.is_some() && state.holds(Location::slot(slot), reg),
             OperandLocation::Pool(constant) => {
                 let defined = self.code.insts.iter().find(|inst| inst.dst == reg);
                 defined.is_some_and(|inst| inst.op == Op::Const(constant))
@@ -287,13 +334,13 @@ impl Checker<'_> {
         let temps = temps.chain([(mask_class(&limits), allocated_inst.mask_temp)]);
         let scratch =
             [Class::General, Class::Vector, Class::Mask].map(|class| (class, limits.scratch[class as usize]));
-        for (class, register) in temps.chain(scratch) {
-            state.set(Location::Register(class as u8, register), Vec::new());
+        // What an instruction does not need has the number of no register.
+        for (class, register) in temps.chain(scratch).filter(|(_, register)| *register != u8::MAX) {
+            state.clear(Location::register(class, register));
         }
         if inst.dst.is_some() {
             state.define(inst.dst);
-            let class = self.class(inst.dst);
-            state.set(Location::Register(class as u8, allocated_inst.dst), vec![inst.dst]);
+            state.set(Location::register(self.class(inst.dst), allocated_inst.dst), smallvec![inst.dst]);
         }
         Ok(())
     }
