@@ -32,24 +32,44 @@ fn client() -> &'static Client {
     })
 }
 
-/// The texts of a program, as far as they differ: for the host with kernels, which is what runs here if nothing else is
-/// said, then for the host without and for other devices.
-fn texts(region: &Region) -> Result<Vec<String>, String> {
-    let mut texts = Vec::new();
-    for hardware in [Hardware::HostWithKernels, Hardware::Host, Hardware::Device] {
-        let text = lower(region, &[], hardware).map_err(|error| error.to_string())?.text;
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
-    Ok(texts)
+/// What programs are lowered for: the host with kernels, which is what runs here if nothing else is said, the host
+/// without, and other devices.
+const HARDWARE: [Hardware; 3] = [Hardware::HostWithKernels, Hardware::Host, Hardware::Device];
+
+fn text(region: &Region, hardware: Hardware) -> Result<String, String> {
+    lower(region, &[], hardware).map(|lowered| lowered.text).map_err(|error| error.to_string())
 }
 
-/// The flags for the text at a position. XLA compiles those after the first, which stand in for other machines, without
-/// LLVM's optimizations, in half the time.
-fn options(position: usize) -> CompileOptions {
-    let level = ("xla_backend_optimization_level".to_owned(), Attribute::Int(0));
-    let flags = if position == 0 { Vec::new() } else { vec![level] };
+/// The rows to run in the form of each hardware: all in the first, and in others those that have another form there.
+/// Most have one form.
+fn by_form(rows: Vec<Row>) -> [Vec<Row>; 3] {
+    let mut of = [const { Vec::new() }; 3];
+    for row in rows {
+        let region = program(std::slice::from_ref(&row)).0;
+        let mut texts = Vec::new();
+        for (rows, hardware) in of.iter_mut().zip(HARDWARE) {
+            let text = text(&region, hardware);
+            if !texts.contains(&text) {
+                texts.push(text);
+                rows.push(row.clone());
+            }
+        }
+    }
+    of
+}
+
+/// Flags with which XLA compiles in half the time: programs run once, and each processor has a thread that compiles. LLVM
+/// optimizes, in twice the time, what runs here if nothing else is said, of some types.
+fn options(hardware: Hardware, dtype: DType) -> CompileOptions {
+    let flag = |name: &str, value| (name.to_owned(), value);
+    let mut flags = vec![
+        flag("xla_cpu_use_fusion_emitters", Attribute::Bool(false)),
+        flag("xla_cpu_parallel_codegen_split_count", Attribute::Int(1)),
+    ];
+    let is_optimized = [DType::F32, DType::F64, DType::BF16, DType::S32, DType::C64].contains(&dtype);
+    if hardware != Hardware::HostWithKernels || !is_optimized {
+        flags.push(flag("xla_backend_optimization_level", Attribute::Int(0)));
+    }
     CompileOptions { flags, ..CompileOptions::default() }
 }
 
@@ -201,19 +221,16 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Runs rows as one program; if that fails, each half by itself.
-    fn run(&mut self, rows: &[Row]) {
+    /// Runs the rows of an element type as one program; if that fails, each half by itself.
+    fn run(&mut self, hardware: Hardware, dtype: DType, rows: &[Row]) {
         if rows.is_empty() {
             return;
         }
         let (region, counts) = program(rows);
         let arguments: Vec<Vec<u8>> =
             rows.iter().flat_map(|row| row.operands.iter().map(|operand| operand.bytes.clone())).collect();
-        let got = texts(&region).and_then(|texts| {
-            let each =
-                |(position, text): (usize, &String)| on_device(&region, text, &options(position), &arguments);
-            texts.iter().enumerate().map(each).collect::<Result<Vec<_>, _>>()
-        });
+        let got = text(&region, hardware)
+            .and_then(|text| on_device(&region, &text, &options(hardware, dtype), &arguments));
         let got = match got {
             Ok(got) => got,
             Err(error) if rows.len() == 1 => {
@@ -223,8 +240,8 @@ impl Outcome {
             }
             Err(_) => {
                 let (first, second) = rows.split_at(rows.len() / 2);
-                self.run(first);
-                self.run(second);
+                self.run(hardware, dtype, first);
+                self.run(hardware, dtype, second);
                 return;
             }
         };
@@ -233,11 +250,10 @@ impl Outcome {
         let types: Vec<&TensorType> = region.result_types().collect();
         let mut at = 0;
         for (row, count) in rows.iter().zip(counts) {
-            let pairs = got.iter().flat_map(|got| (at..at + count).map(move |at| (at, &got[at])));
-            let differ = pairs.into_iter().find_map(|(at, got)| {
-                let (position, got, expected) = compare(types[at], got, &expected[at], row.close)?;
+            let differ = (at..at + count).find_map(|at| {
+                let (position, got, expected) = compare(types[at], &got[at], &expected[at], row.close)?;
                 Some(format!(
-                    "{}: element {position} of {} is {got:?}, not {expected:?}",
+                    "{} for {hardware:?}: element {position} of {} is {got:?}, not {expected:?}",
                     row.name(),
                     types[at]
                 ))
@@ -258,7 +274,9 @@ fn check_rows(name: &str, rows: fn(DType) -> Table, dtypes: &[DType]) {
     let work = || {
         let mut own = Outcome::default();
         while let Some(&dtype) = dtypes.get(next.fetch_add(1, Ordering::Relaxed)) {
-            own.run(&rows(dtype).rows);
+            for (rows, hardware) in by_form(rows(dtype).rows).iter().zip(HARDWARE) {
+                own.run(hardware, dtype, rows);
+            }
         }
         own
     };
