@@ -1,7 +1,10 @@
 """Checks that the crate `defn` compiles with no feature, and with each alone.
 
-The names of the features are those of its manifest. Warnings are errors. Clippy checks all of
-them together.
+    tools/features.py [MANIFEST TARGET]
+
+With the manifest of a workspace, its crates are checked, in a target folder; without, this
+repository's. The names of the features are those of the crate's manifest. Warnings are errors.
+Clippy checks all of them together.
 
 Also checks that the tests build the extension's crates with the features that the extension has:
 otherwise each is built twice, which takes minutes.
@@ -23,10 +26,14 @@ def names():
         return sorted(set(tomllib.load(file)["features"]) - {"default", "full"})
 
 
-def compiles(features):
+def compiles(features, manifest=None, target=None):
     """Whether the crate compiles with these features and no others."""
-    command = ["cargo", "check", "--release", "--locked", "--quiet", "-p", "defn"]
+    command = ["cargo", "check", "--release", "--quiet", "-p", "defn"]
     command += ["--no-default-features", "--features", features]
+    if manifest is None:
+        command += ["--locked"]
+    else:
+        command += ["--offline", "--manifest-path", manifest, "--target-dir", target]
     done = subprocess.run(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     sys.stderr.write(done.stderr)
     # With a flag that makes warnings errors, every dependency would be compiled again.
@@ -49,7 +56,7 @@ def main():
     failed = []
     for features in ["", *names()]:
         start = time.monotonic()
-        if not compiles(features):
+        if not compiles(features, *sys.argv[1:]):
             failed.append(features or "none")
         print(f"{features or 'none':10} {time.monotonic() - start:5.1f} s", flush=True)
     if failed:
