@@ -15,7 +15,7 @@ use super::{Action, Allocated, AllocatedInst, AllocatedPart, OperandLocation, Ta
 struct Location(usize);
 
 impl Location {
-    /// More than a class has on any target.
+    /// As many as a class has at most.
     const REGISTERS: usize = 32;
     const FIRST_SLOT: usize = 3 * Location::REGISTERS;
 
