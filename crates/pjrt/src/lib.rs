@@ -26,6 +26,9 @@ mod ffi;
 mod lower;
 mod options;
 mod plugin;
+#[cfg(test)]
+#[path = "../tests/quick/mod.rs"]
+mod quick;
 mod runtime;
 mod store;
 #[cfg(test)]

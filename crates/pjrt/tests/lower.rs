@@ -1,5 +1,6 @@
 //! Compares lowered operations with the CPU's: each on every element type, through XLA's plugin for the CPU.
 
+mod quick;
 mod rows;
 mod wheel;
 
@@ -32,46 +33,21 @@ fn client() -> &'static Client {
     })
 }
 
-/// What programs are lowered for: the host with kernels, which is what runs here if nothing else is said, the host
-/// without, and other devices.
-const HARDWARE: [Hardware; 3] = [Hardware::HostWithKernels, Hardware::Host, Hardware::Device];
-
-fn text(region: &Region, hardware: Hardware) -> Result<String, String> {
-    lower(region, &[], hardware).map(|lowered| lowered.text).map_err(|error| error.to_string())
-}
-
-/// The rows to run in the form of each hardware: all in the first, and in others those that have another form there.
-/// Most have one form.
-fn by_form(rows: Vec<Row>) -> [Vec<Row>; 3] {
-    let mut of = [const { Vec::new() }; 3];
-    for row in rows {
-        let region = program(std::slice::from_ref(&row)).0;
-        let mut texts = Vec::new();
-        for (rows, hardware) in of.iter_mut().zip(HARDWARE) {
-            let text = text(&region, hardware);
-            if !texts.contains(&text) {
-                texts.push(text);
-                rows.push(row.clone());
-            }
+/// The texts of a program, as far as they differ: for the host with kernels, which is what runs here if nothing else is
+/// said, then for the host without and for other devices.
+fn texts(region: &Region) -> Result<Vec<String>, String> {
+    let mut texts = Vec::new();
+    for hardware in [Hardware::HostWithKernels, Hardware::Host, Hardware::Device] {
+        let text = lower(region, &[], hardware).map_err(|error| error.to_string())?.text;
+        if !texts.contains(&text) {
+            texts.push(text);
         }
     }
-    of
+    Ok(texts)
 }
 
-/// Flags with which XLA compiles in half the time: programs run once, and each processor has a thread that compiles. LLVM
-/// optimizes, in twice the time, what runs here if nothing else is said, of some types.
-fn options(hardware: Hardware, dtype: DType) -> CompileOptions {
-    let flag = |name: &str, value| (name.to_owned(), value);
-    let mut flags = vec![
-        flag("xla_cpu_use_fusion_emitters", Attribute::Bool(false)),
-        flag("xla_cpu_parallel_codegen_split_count", Attribute::Int(1)),
-    ];
-    let is_optimized = [DType::F32, DType::F64, DType::BF16, DType::S32, DType::C64].contains(&dtype);
-    if hardware != Hardware::HostWithKernels || !is_optimized {
-        flags.push(flag("xla_backend_optimization_level", Attribute::Int(0)));
-    }
-    CompileOptions { flags, ..CompileOptions::default() }
-}
+/// The element types whose programs LLVM optimizes as for users, where they are what runs here if nothing else is said.
+const OPTIMIZED: [DType; 5] = [DType::F32, DType::F64, DType::BF16, DType::S32, DType::C64];
 
 /// The results of a program on the device, or the plugin's error.
 fn on_device(
@@ -222,15 +198,20 @@ struct Outcome {
 
 impl Outcome {
     /// Runs the rows of an element type as one program; if that fails, each half by itself.
-    fn run(&mut self, hardware: Hardware, dtype: DType, rows: &[Row]) {
+    fn run(&mut self, dtype: DType, rows: &[Row]) {
         if rows.is_empty() {
             return;
         }
         let (region, counts) = program(rows);
         let arguments: Vec<Vec<u8>> =
             rows.iter().flat_map(|row| row.operands.iter().map(|operand| operand.bytes.clone())).collect();
-        let got = text(&region, hardware)
-            .and_then(|text| on_device(&region, &text, &options(hardware, dtype), &arguments));
+        let got = texts(&region).and_then(|texts| {
+            let each = |(position, text): (usize, &String)| {
+                let options = quick::options(position == 0 && OPTIMIZED.contains(&dtype));
+                on_device(&region, text, &options, &arguments)
+            };
+            texts.iter().enumerate().map(each).collect::<Result<Vec<_>, _>>()
+        });
         let got = match got {
             Ok(got) => got,
             Err(error) if rows.len() == 1 => {
@@ -240,8 +221,8 @@ impl Outcome {
             }
             Err(_) => {
                 let (first, second) = rows.split_at(rows.len() / 2);
-                self.run(hardware, dtype, first);
-                self.run(hardware, dtype, second);
+                self.run(dtype, first);
+                self.run(dtype, second);
                 return;
             }
         };
@@ -250,10 +231,11 @@ impl Outcome {
         let types: Vec<&TensorType> = region.result_types().collect();
         let mut at = 0;
         for (row, count) in rows.iter().zip(counts) {
-            let differ = (at..at + count).find_map(|at| {
-                let (position, got, expected) = compare(types[at], &got[at], &expected[at], row.close)?;
+            let pairs = got.iter().flat_map(|got| (at..at + count).map(move |at| (at, &got[at])));
+            let differ = pairs.into_iter().find_map(|(at, got)| {
+                let (position, got, expected) = compare(types[at], got, &expected[at], row.close)?;
                 Some(format!(
-                    "{} for {hardware:?}: element {position} of {} is {got:?}, not {expected:?}",
+                    "{}: element {position} of {} is {got:?}, not {expected:?}",
                     row.name(),
                     types[at]
                 ))
@@ -274,9 +256,7 @@ fn check_rows(name: &str, rows: fn(DType) -> Table, dtypes: &[DType]) {
     let work = || {
         let mut own = Outcome::default();
         while let Some(&dtype) = dtypes.get(next.fetch_add(1, Ordering::Relaxed)) {
-            for (rows, hardware) in by_form(rows(dtype).rows).iter().zip(HARDWARE) {
-                own.run(hardware, dtype, rows);
-            }
+            own.run(dtype, &rows(dtype).rows);
         }
         own
     };

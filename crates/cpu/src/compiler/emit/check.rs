@@ -29,56 +29,56 @@ impl Location {
     }
 }
 
-type Held = SmallVec<[Reg; 2]>;
+type Values = SmallVec<[Reg; 2]>;
 
 /// The values that each location holds.
 #[derive(Clone, Debug, Default)]
 struct State {
-    held: Vec<Held>,
+    values: Vec<Values>,
     /// How many locations hold a value: most new values are nowhere, and are not looked for.
     copies: Vec<u32>,
 }
 
 impl State {
-    fn held(&self, location: Location) -> &[Reg] {
-        self.held.get(location.0).map_or(&[], |held| held)
+    fn values(&self, location: Location) -> &[Reg] {
+        self.values.get(location.0).map_or(&[], |values| values)
     }
 
     fn holds(&self, location: Location, reg: Reg) -> bool {
-        self.held(location).contains(&reg)
+        self.values(location).contains(&reg)
     }
 
     /// The locations that hold a value.
     fn locations(&self, reg: Reg) -> impl Iterator<Item = Location> + '_ {
         let count = self.copies.get(reg.index()).map_or(0, |count| *count as usize);
-        let held = (0..if count == 0 { 0 } else { self.held.len() }).map(Location);
-        held.filter(move |location| self.holds(*location, reg)).take(count)
+        let all = (0..self.values.len()).map(Location);
+        all.filter(move |location| self.holds(*location, reg)).take(count)
     }
 
     fn add(&mut self, location: Location, reg: Reg) {
-        if self.held.len() <= location.0 {
-            self.held.resize_with(location.0 + 1, Held::new);
+        if self.values.len() <= location.0 {
+            self.values.resize_with(location.0 + 1, Values::new);
         }
         if self.copies.len() <= reg.index() {
             self.copies.resize(reg.index() + 1, 0);
         }
-        self.held[location.0].push(reg);
+        self.values[location.0].push(reg);
         self.copies[reg.index()] += 1;
     }
 
     fn clear(&mut self, location: Location) {
-        if let Some(held) = self.held.get_mut(location.0) {
-            held.drain(..).for_each(|reg| self.copies[reg.index()] -= 1);
+        if let Some(values) = self.values.get_mut(location.0) {
+            values.drain(..).for_each(|reg| self.copies[reg.index()] -= 1);
         }
     }
 
-    fn set(&mut self, location: Location, held: Held) {
+    fn set(&mut self, location: Location, values: Values) {
         self.clear(location);
-        held.into_iter().for_each(|reg| self.add(location, reg));
+        values.into_iter().for_each(|reg| self.add(location, reg));
     }
 
     fn copy(&mut self, to: Location, from: Location) {
-        self.set(to, self.held(from).into());
+        self.set(to, self.values(from).into());
     }
 
     /// A call leaves only the slots as they were.
@@ -90,7 +90,7 @@ impl State {
     fn define(&mut self, reg: Reg) {
         let locations: SmallVec<[Location; 4]> = self.locations(reg).collect();
         for location in locations {
-            self.held[location.0].retain(|other| *other != reg);
+            self.values[location.0].retain(|other| *other != reg);
             self.copies[reg.index()] -= 1;
         }
     }
@@ -98,8 +98,8 @@ impl State {
     /// What both have. Returns whether that is less.
     fn meet(&mut self, other: &State) -> bool {
         let mut is_less = false;
-        for (at, held) in self.held.iter_mut().enumerate() {
-            held.retain(|reg| {
+        for (at, values) in self.values.iter_mut().enumerate() {
+            values.retain(|reg| {
                 let both = other.holds(Location(at), *reg);
                 self.copies[reg.index()] -= u32::from(!both);
                 is_less |= !both;
@@ -197,8 +197,8 @@ impl Checker<'_> {
             Action::Inst(allocated_inst) => match origin {
                 Origin::Inst(at) => self.instruction(*at, allocated_inst, state, is_last)?,
                 Origin::Rematerialized(at) => {
-                    let held = self.rematerialized(self.code.insts[*at].dst);
-                    state.set(Location::register(Class::General, allocated_inst.dst), held);
+                    let values = self.rematerialized(self.code.insts[*at].dst);
+                    state.set(Location::register(Class::General, allocated_inst.dst), values);
                 }
                 Origin::Rename(_) | Origin::Moved => return Err("an instruction of no origin".to_owned()),
             },
@@ -279,7 +279,7 @@ impl Checker<'_> {
     }
 
     /// A value that was made again, and what it was renamed to.
-    fn rematerialized(&self, reg: Reg) -> Held {
+    fn rematerialized(&self, reg: Reg) -> Values {
         let renamed = self.renamed.iter().filter(|(_, from)| *from == reg).map(|(to, _)| *to);
         std::iter::once(reg).chain(renamed).collect()
     }

@@ -17,9 +17,8 @@ use super::lapack::{Complex, Matrix};
 use super::library::{self, to_bytes, to_numbers};
 use crate::api::{Client, Placement};
 use crate::lower::{Hardware, SOLVER_CALLS, element_type, lower};
-use crate::options::CompileOptions;
-use crate::plugin::{Attribute, Plugin};
-use crate::wheel;
+use crate::plugin::Plugin;
+use crate::{quick, wheel};
 
 fn client() -> &'static Client {
     static CLIENT: OnceLock<Client> = OnceLock::new();
@@ -193,15 +192,7 @@ pub fn run(
 }
 
 fn by_library(region: &Region, program: &str, operands: &[&Array]) -> Vec<Vec<u8>> {
-    // A program runs once: the time goes into compiling.
-    let flag = |name: &str, value| (name.to_owned(), value);
-    let flags = vec![
-        flag("xla_backend_optimization_level", Attribute::Int(0)),
-        flag("xla_cpu_use_fusion_emitters", Attribute::Bool(false)),
-        flag("xla_cpu_parallel_codegen_split_count", Attribute::Int(1)),
-    ];
-    let options = CompileOptions { flags, ..CompileOptions::default() };
-    let executable = client().compile(program.as_bytes(), &options).unwrap();
+    let executable = client().compile(program.as_bytes(), &quick::options(false)).unwrap();
     let device = &client().addressable_devices().unwrap()[0];
     let buffer = |array: &&Array| {
         let dims: Vec<i64> = array.dims.iter().map(|&size| size as i64).collect();
