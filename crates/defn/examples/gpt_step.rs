@@ -9,8 +9,7 @@
 use std::time::Instant;
 
 use defn::prelude::*;
-use defn::random::{self, Sample};
-use defn::{Result, Shape, leaves, try_each};
+use defn::{Result, leaves, random, try_each};
 
 const BYTES: usize = 128;
 const LAYERS: usize = 2;
@@ -118,7 +117,7 @@ fn train_step((state, texts, step, rate): (State<Expr>, Expr, Expr, Expr)) -> (S
 fn initial() -> Result<Gpt<Tensor>> {
     let mut key = random::key(0)?;
     let mut normal = |sizes: [usize; 2], deviation: f64| {
-        let (weights, next) = random::normal(&key, 0.0, deviation, &Sample::of(Shape::new(&sizes)))?;
+        let (weights, next) = random::normal(&key, 0.0, deviation, sizes)?;
         key = next;
         Result::Ok(weights)
     };
@@ -151,8 +150,7 @@ fn main() -> Result<()> {
 
     let text: Vec<i32> = TEXT.bytes().map(i32::from).collect();
     let last = (text.len() - CONTEXT - 1) as i32;
-    let starts = Sample::of(Shape::new(&[STEPS, BATCH]));
-    let starts = random::randint_split(&random::key(1)?, 0, last + 1, &starts)?;
+    let starts = random::randint_split(&random::key(1)?, 0, last + 1, [STEPS, BATCH])?;
     let (mut losses, mut now) = (Vec::new(), Instant::now());
     for (i, starts) in (1..).zip(&starts) {
         let part = |&start: &i32| &text[start as usize..][..=CONTEXT];

@@ -3,7 +3,7 @@
 use std::ops;
 
 use defn_core as core;
-use defn_core::builder::{Arg, BuildElementwise, Ops};
+use defn_core::builder::{Arg, BuildCreate, BuildElementwise, Ops};
 use defn_core::{AxisRef, Location, Number, Result, Shape, TensorType, trace};
 
 use crate::Tensor;
@@ -190,6 +190,35 @@ impl From<&Tensor> for Expr {
     fn from(tensor: &Tensor) -> Expr {
         tensor.clone().into()
     }
+}
+
+macro_rules! scalar_from_number {
+    ($($(#[$doc:meta])* $ty:ty;)*) => {$(
+        $(#[$doc])*
+        impl From<$ty> for Expr {
+            #[track_caller]
+            fn from(number: $ty) -> Expr {
+                let number = Number::from(number);
+                Expr::make(Location::caller(), |ops| ops.constant(number.dtype(), number))
+            }
+        }
+    )*};
+}
+scalar_from_number! {
+    /// A scalar, as the state of a loop begins with: s32 from an integer, f32 from a float. An operand that meets a tensor
+    /// should stay a plain number, which takes the tensor's dtype.
+    ///
+    /// ```
+    /// use defn::prelude::*;
+    ///
+    /// let twice = jit(|x: Expr| for_((x, Expr::from(0)), 0..4, |(x, count), _| (2 * x, count + 1)));
+    /// let (x, count) = twice.call(Tensor::scalar(0.5)?)?;
+    /// assert_eq!((x.item::<f32>()?, count.item::<i32>()?), (8.0, 4));
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    i32;
+    /// As of an integer.
+    f64;
 }
 
 /// Only two of the number types have operators, so that the type of a literal is never ambiguous; the methods take

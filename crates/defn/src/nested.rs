@@ -206,3 +206,21 @@ impl<T: Element> TryFrom<&Tensor> for Vec<T> {
         tensor.to_vec()
     }
 }
+
+/// Conversions from an owned tensor, which is read as a borrowed one.
+macro_rules! from_owned {
+    ($([$($param:tt)*] $ty:ty;)*) => {$(
+        /// As of a reference.
+        impl<$($param)*> TryFrom<$crate::Tensor> for $ty {
+            type Error = $crate::Error;
+
+            #[track_caller]
+            fn try_from(tensor: $crate::Tensor) -> $crate::Result<$ty> {
+                <$ty>::try_from(&tensor)
+            }
+        }
+    )*};
+}
+pub(crate) use from_owned;
+
+from_owned! { [T: Element] Vec<T>; }

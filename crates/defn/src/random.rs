@@ -7,11 +7,11 @@
 //! Keys are tensors, whose result is a `Result`, or expressions, whose result is an expression: see [`Key`].
 //!
 //! ```
-//! use defn::{Expr, Shape, random};
+//! use defn::{Expr, random};
 //! use defn::random::Sample;
 //!
 //! let key = random::key(1701)?;
-//! let (sample, key) = random::randint(&key, 1, 100, &Sample::of(Shape::new(&[3])))?;
+//! let (sample, key) = random::randint(&key, 1, 100, [3])?;
 //! assert_eq!(sample.to_vec::<i32>()?.len(), 3);
 //! let noise = defn::jit(|key: Expr| random::uniform_split(&key, 0.0, 1.0, &Sample::default()));
 //! assert!((0.0..1.0).contains(&noise.call(key)?.item::<f32>()?));
@@ -197,8 +197,9 @@ macro_rules! draws {
         /// # Errors
         #[doc = concat!("A key that is not one vector of two u32 (`DType`)", $errors)]
         #[track_caller]
-        pub fn $name<K: Key>(key: &K, $($arg: impl Into<Operand>,)* $sample: &Sample) -> K::Two {
+        pub fn $name<K: Key>(key: &K, $($arg: impl Into<Operand>,)* $sample: impl Into<Sample>) -> K::Two {
             $(let $arg = $arg.into();)*
+            let $sample = &$sample.into();
             key.two(Location::caller(), |$ops, key| {
                 $(let $arg = $arg.0?;)*
                 let (used, next) = random::fresh($ops, stringify!($name), key)?;
@@ -214,8 +215,9 @@ macro_rules! draws {
         /// # Errors
         #[doc = concat!("A key that is not one vector of two u32 (`DType`)", $errors)]
         #[track_caller]
-        pub fn $split<K: Key>(key: &K, $($arg: impl Into<Operand>,)* $sample: &Sample) -> K::One {
+        pub fn $split<K: Key>(key: &K, $($arg: impl Into<Operand>,)* $sample: impl Into<Sample>) -> K::One {
             $(let $arg = $arg.into();)*
+            let $sample = &$sample.into();
             key.one(Location::caller(), |$ops, $key| {
                 $(let $arg = $arg.0?;)*
                 $body
@@ -231,11 +233,11 @@ draws! {
     /// - Dtypes: unsigned integers; u32 where the sample names none.
     ///
     /// ```
-    /// # use defn::{DType, Shape, Tensor, random, random::Sample};
+    /// # use defn::{DType, Shape, random, random::Sample};
     /// let sample = Sample::of(Shape::new(&[2])).with_dtype(DType::U8);
     /// let (value, key) = random::bits(&random::key(42)?, &sample)?;
     /// assert_eq!(value.to_vec::<u8>()?, [10, 21]);
-    /// let value = random::bits_split(&random::key(1701)?, &Sample::of(Shape::new(&[4])))?;
+    /// let value = random::bits_split(&random::key(1701)?, [4])?;
     /// assert_eq!(value.to_vec::<u32>()?, [56197195, 1801093307, 961309823, 1704866707]);
     /// # Ok::<(), defn::Error>(())
     /// ```
@@ -323,12 +325,11 @@ draws! {
 /// - Dtypes: floats; where the sample names none, the parameters are promoted, integers to f32.
 ///
 /// ```
-/// # use defn::{Shape, Tensor, random, random::{Method, Sample}};
+/// # use defn::{Tensor, random, random::Method};
 /// let mean = Tensor::from_slice(&[0f32, 1.0], &[2])?;
 /// let covariance = Tensor::from_slice(&[2f32, 1.0, 1.0, 2.0], &[2, 2])?;
 /// let key = random::key(12)?;
-/// let sample = Sample::of(Shape::new(&[3]));
-/// let (x, next) = random::multivariate_normal(&key, &mean, &covariance, Method::Cholesky, &sample)?;
+/// let (x, next) = random::multivariate_normal(&key, &mean, &covariance, Method::Cholesky, [3])?;
 /// assert_eq!(x.ty().to_string(), "f32[3][2]");
 /// # Ok::<(), defn::Error>(())
 /// ```
@@ -342,13 +343,13 @@ pub fn multivariate_normal<K: Key>(
     mean: impl Into<Operand>,
     covariance: impl Into<Operand>,
     method: Method,
-    sample: &Sample,
+    sample: impl Into<Sample>,
 ) -> K::Two {
-    let (mean, covariance) = (mean.into(), covariance.into());
+    let (mean, covariance, sample) = (mean.into(), covariance.into(), sample.into());
     key.two(Location::caller(), |ops, key| {
         let (mean, covariance) = (mean.0?, covariance.0?);
         let (used, next) = random::fresh(ops, "multivariate_normal", key)?;
-        let value = random::multivariate_normal(ops, &used, &mean, &covariance, method, sample, None)?;
+        let value = random::multivariate_normal(ops, &used, &mean, &covariance, method, &sample, None)?;
         Ok((value, next))
     })
 }
@@ -359,7 +360,7 @@ pub fn multivariate_normal<K: Key>(
 /// - Dtypes: as for [`multivariate_normal`].
 ///
 /// ```
-/// # use defn::{Shape, Tensor, random, random::{Method, Sample}};
+/// # use defn::{Tensor, random, random::{Method, Sample}};
 /// let mean = Tensor::from_slice(&[0f32, 1.0], &[2])?;
 /// let covariance = Tensor::from_slice(&[2f32, 1.0, 1.0, 2.0], &[2, 2])?;
 /// let key = random::key(12)?;
@@ -377,11 +378,11 @@ pub fn multivariate_normal_split<K: Key>(
     mean: impl Into<Operand>,
     covariance: impl Into<Operand>,
     method: Method,
-    sample: &Sample,
+    sample: impl Into<Sample>,
 ) -> K::One {
-    let (mean, covariance) = (mean.into(), covariance.into());
+    let (mean, covariance, sample) = (mean.into(), covariance.into(), sample.into());
     key.one(Location::caller(), |ops, key| {
-        random::multivariate_normal(ops, key, &mean.0?, &covariance.0?, method, sample, None)
+        random::multivariate_normal(ops, key, &mean.0?, &covariance.0?, method, &sample, None)
     })
 }
 

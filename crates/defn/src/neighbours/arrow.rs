@@ -14,6 +14,7 @@ use defn_core::backend::HostMemory;
 use defn_core::{DType, Error, ErrorKind, Location, Result, Shape, TensorType, memory};
 
 use super::sizes;
+use crate::nested::from_owned;
 use crate::tensor::of_bytes;
 use crate::{Element, HostSlice, Tensor, host};
 
@@ -54,6 +55,8 @@ macro_rules! conversions {
                 $to(tensor).map_err(|error| error.at(Some(location)))
             }
         }
+
+        from_owned! { [$($param)*] $ty; }
     )*};
 }
 conversions! {

@@ -4,6 +4,7 @@ use defn_core::{Error, Location, Result, Shape, memory};
 use faer::{Col, ColRef, Mat, MatRef};
 
 use super::{sizes, transposed};
+use crate::nested::from_owned;
 use crate::{Element, Tensor, host};
 
 const OP: &str = "faer";
@@ -111,6 +112,8 @@ impl<T: Element> TryFrom<&Tensor> for Col<T> {
         to_column(tensor).map_err(|error| error.at(Some(location)))
     }
 }
+
+from_owned! { [T: Element] Mat<T>; [T: Element] Col<T>; }
 
 fn of_matrix<T: Element>(matrix: MatRef<'_, T>) -> Result<Tensor> {
     let (rows, columns) = matrix.shape();

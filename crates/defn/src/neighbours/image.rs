@@ -4,6 +4,7 @@ use defn_core::{DType, Error, ErrorKind, Location, Result, Shape};
 use image::{DynamicImage, ImageBuffer, Luma, LumaA, Pixel, Rgb, Rgba};
 
 use super::sizes;
+use crate::nested::from_owned;
 use crate::{Element, Tensor, host};
 
 const OP: &str = "image";
@@ -100,6 +101,11 @@ impl TryFrom<&Tensor> for DynamicImage {
         let location = Location::caller();
         to_dynamic(tensor).map_err(|error| error.at(Some(location)))
     }
+}
+
+from_owned! {
+    [P: Pixel<Subpixel: Element>] ImageBuffer<P, Vec<P::Subpixel>>;
+    [] DynamicImage;
 }
 
 fn of_image<P: Pixel<Subpixel: Element>>(image: ImageBuffer<P, Vec<P::Subpixel>>) -> Result<Tensor> {

@@ -4,6 +4,7 @@ use defn_core::{Error, ErrorKind, Location, Result, Shape};
 use nalgebra::{DMatrix, DVector, SMatrix, Scalar};
 
 use super::{sizes, transposed};
+use crate::nested::from_owned;
 use crate::{Element, Tensor, host};
 
 const OP: &str = "nalgebra";
@@ -98,6 +99,8 @@ macro_rules! to_matrix {
                 $fun(tensor).map_err(|error| error.at(Some(location)))
             }
         }
+
+        from_owned! { [T: Element + Scalar, $($const)*] $ty; }
     )*};
 }
 to_matrix! {

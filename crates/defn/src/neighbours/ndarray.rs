@@ -3,6 +3,7 @@
 use defn_core::{Error, ErrorKind, Location, Result, Shape, TensorType, memory};
 use ndarray::{Array, ArrayBase, ArrayViewD, Data, Dimension, IxDyn};
 
+use crate::nested::from_owned;
 use crate::{Element, HostSlice, Tensor, host};
 
 const OP: &str = "ndarray";
@@ -101,6 +102,8 @@ impl<T: Element, D: Dimension> TryFrom<&Tensor> for Array<T, D> {
         copied(tensor).map_err(|error| error.at(Some(location)))
     }
 }
+
+from_owned! { [T: Element, D: Dimension] Array<T, D>; }
 
 fn moved<T: Element, S: Data<Elem = T>, D: Dimension>(array: ArrayBase<S, D>) -> Result<Tensor> {
     let shape = Shape::new(array.shape());

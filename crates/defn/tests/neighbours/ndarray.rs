@@ -138,3 +138,13 @@ proptest! {
         prop_assert_eq!(ArrayD::<i32>::try_from(&Tensor::try_from(view.to_owned())?)?, view);
     }
 }
+
+#[test]
+fn owned_tensors_are_read_like_borrowed_ones() -> Result<()> {
+    let array: Array2<i32> = Tensor::from_slice(&[1, 2, 3, 4], &[2, 2])?.try_into()?;
+    assert_eq!(array, ndarray::arr2(&[[1, 2], [3, 4]]));
+    let elements: Vec<i32> = Tensor::try_from(array)?.try_into()?;
+    assert_eq!(elements, [1, 2, 3, 4]);
+    assert!(Array1::<i32>::try_from(Tensor::from_slice(&[1, 2, 3, 4], &[2, 2])?).is_err());
+    Ok(())
+}

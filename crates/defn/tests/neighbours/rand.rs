@@ -2,8 +2,7 @@
 
 use std::convert::Infallible;
 
-use defn::random::{self, Sample};
-use defn::{Result, Shape, Tensor};
+use defn::{Result, Tensor, random};
 use rand_core::{Rng, SeedableRng, TryRng, utils};
 
 /// The generator SplitMix64, whose outputs for the seed 0 are published.
@@ -46,8 +45,7 @@ fn a_seeded_generator_gives_the_same_keys() -> Result<()> {
     // Generators behind references and of unsized types.
     let rng: &mut dyn Rng<Error = Infallible> = &mut SplitMix(0);
     let same = random::key_from_rng(rng)?;
-    let draw =
-        |key: &Tensor| random::normal_split(key, 0.0, 1.0, &Sample::of(Shape::new(&[4])))?.to_vec::<f32>();
+    let draw = |key: &Tensor| random::normal_split(key, 0.0, 1.0, [4])?.to_vec::<f32>();
     assert_eq!(draw(&same)?, draw(&key)?);
     // The key of a seed has the same halves.
     assert_eq!(random::key(0xe220_a839_7b1d_cdafu64)?.to_vec::<u32>()?, key.to_vec::<u32>()?);

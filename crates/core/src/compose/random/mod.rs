@@ -49,6 +49,39 @@ impl Sample {
     }
 }
 
+/// A sample of a shape, with the type of its parameters.
+impl From<Shape> for Sample {
+    fn from(shape: Shape) -> Sample {
+        Sample::of(shape)
+    }
+}
+
+/// A sample of sizes, with the type of its parameters.
+///
+/// ```
+/// use defn_core::compose::random::Sample;
+/// assert_eq!(Sample::from([2, 3]).shape.sizes(), [2, 3]);
+/// ```
+impl<const N: usize> From<[usize; N]> for Sample {
+    fn from(sizes: [usize; N]) -> Sample {
+        Sample::of(Shape::new(&sizes))
+    }
+}
+
+/// As of an array.
+impl From<&[usize]> for Sample {
+    fn from(sizes: &[usize]) -> Sample {
+        Sample::of(Shape::new(sizes))
+    }
+}
+
+/// The same sample.
+impl From<&Sample> for Sample {
+    fn from(sample: &Sample) -> Sample {
+        sample.clone()
+    }
+}
+
 /// A parameter of a distribution, and its name in messages.
 struct Parameter<'a, V> {
     name: &'static str,
