@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 import defn as dn
+from support import on_xla
 
 INF, NAN = np.inf, np.nan
 PARTS = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, INF, -INF, NAN]
+# So large that squares overflow, in each type.
+FAR = {np.complex64: 1e30, np.complex128: 1e200}
 FUNCTIONS = {
     "exp": np.exp,
     "expm1": np.expm1,
@@ -48,7 +51,10 @@ def same_part(got: float, want: float, *, signed: bool) -> bool:
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_combination(name: str, dtype: type, backend: str) -> None:
-    z = np.array([complex(re, im) for re in PARTS for im in PARTS], dtype)
+    # NumPy's expm1 is NaN where the exponential overflows, and XLA has limits of its own.
+    far = [] if name == "expm1" or on_xla() else [30.0, FAR[dtype], -FAR[dtype]]
+    parts = [*PARTS, *far]
+    z = np.array([complex(re, im) for re in parts for im in parts], dtype)
     with np.errstate(all="ignore"):
         want = FUNCTIONS[name](z)
     place = BACKENDS[backend]

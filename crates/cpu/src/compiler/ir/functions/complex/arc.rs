@@ -126,7 +126,13 @@ pub(super) fn atanh(m: &mut Floats, z: Complex) -> Complex {
     let (at_zero, ends) = (m.eq(x, 0.0), m.eq(size, f64::INFINITY));
     let is_nowhere = m.either(at_zero, ends);
     let is_nowhere = m.both(is_nowhere, no_im);
+    // Next to a NaN, only an infinite part decides the limit.
+    let (sum, far) = (m.add(x, y), m.abs(y));
+    let (is_known, is_far) = (m.eq(sum, sum), m.eq(far, f64::INFINITY));
+    let is_known = m.either(is_known, ends);
+    let is_known = m.either(is_known, is_far);
     let is_large = is_large(m, z);
+    let is_large = m.both(is_large, is_known);
     let to_end = hypot(m, rest, y);
     let is_end = m.lt(to_end, 1e-150);
     let special = m.either(is_flat, is_nowhere);

@@ -182,6 +182,10 @@ pub(super) fn tanh(m: &mut Floats, z: Complex) -> Complex {
     let special = m.either(special, is_large);
     m.patched(special, general, |m| {
         let is_finite = m.is_finite(z.im);
+        // Only the limit does not depend on an angle that is no number.
+        let is_limit = m.eq(size, f64::INFINITY);
+        let is_known = m.either(is_finite, is_limit);
+        let is_large = m.both(is_large, is_known);
         let power = m.mul(-2.0, size);
         let power = real::exp(m, power);
         let small = m.mul(4.0, sin);
