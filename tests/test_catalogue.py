@@ -53,7 +53,8 @@ def test_every_function_has_a_row_and_every_row_a_function() -> None:
 
 
 def test_every_op_has_a_function() -> None:
-    functions = public_functions() | set(dn.linalg.__all__)
+    # The op `cond` merges branches; the function of that name in `linalg` is another.
+    functions = public_functions() | set(dn.linalg.__all__) - {"cond"}
     assert set(_core.op_names()) - functions == STRUCTURAL
 
 

@@ -25,19 +25,8 @@ from cases.dtypes import (
     wide,
     widen,
 )
-from cases.promotion import (
-    DTYPES,
-    NAMES,
-    OPERATORS,
-    REFUSED,
-    ROWS,
-    THEIRS,
-    WITHOUT,
-    Call,
-    Excuse,
-    Operand,
-    Row,
-)
+from cases.excuses import DTYPES, REFUSED, THEIRS, Call, Excuse
+from cases.promotion import NAMES, OPERATORS, ROWS, WITHOUT, Operand, Row
 from support import on_xla, with_one_nan
 from test_catalogue import public_functions
 

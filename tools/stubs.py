@@ -73,8 +73,9 @@ def function(name: str, public: Callable[..., object]) -> str:
     signature = inspect.signature(public)
     parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     parts = [parameter_text(p) for p in parameters]
-    if parameters[0].kind is not inspect.Parameter.VAR_POSITIONAL:
-        parts.append("/")
+    several = [p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters]
+    if not several[0]:
+        parts.insert(several.index(True) if any(several) else len(parts), "/")
     return declaration(name, parts, signature.return_annotation, "")
 
 

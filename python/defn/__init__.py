@@ -97,6 +97,9 @@ from defn.mesh import (
     shard,
 )
 from defn.ops import (
+    arrange as _arrange,
+)
+from defn.ops import (
     create as _create,
 )
 from defn.ops import (
@@ -104,6 +107,9 @@ from defn.ops import (
 )
 from defn.ops import (
     elementwise_complex as _elementwise_complex,
+)
+from defn.ops import (
+    elementwise_derived as _elementwise_derived,
 )
 from defn.ops import (
     elementwise_predicate as _elementwise_predicate,
@@ -138,9 +144,11 @@ from defn.ops import (
 from defn.ops import (
     window as _window,
 )
+from defn.ops.arrange import *
 from defn.ops.create import *
 from defn.ops.elementwise_binary import *
 from defn.ops.elementwise_complex import *
+from defn.ops.elementwise_derived import *
 from defn.ops.elementwise_predicate import *
 from defn.ops.elementwise_unary import *
 from defn.ops.fold import *
@@ -261,6 +269,7 @@ __all__ = [
     "f32",
     "f64",
     "flip",
+    "fmod",
     "for_",
     "from_pointer",
     "get_threads",
@@ -333,9 +342,11 @@ __all__ = [
     "while_",
     "with_default_backend",
 ]
+__all__ += _arrange.__all__
 __all__ += _create.__all__
 __all__ += _elementwise_binary.__all__
 __all__ += _elementwise_complex.__all__
+__all__ += _elementwise_derived.__all__
 __all__ += _elementwise_predicate.__all__
 __all__ += _elementwise_unary.__all__
 __all__ += _fold.__all__
@@ -378,7 +389,7 @@ dtype = _core.dtype
 f8 = f8_e5m2
 
 # NumPy names of these functions.
-flip, maximum, minimum = reverse, max, min
+flip, fmod, maximum, minimum = reverse, remainder, max, min
 
 _attach()
 _attach_notebook()

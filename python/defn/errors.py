@@ -93,10 +93,10 @@ class RangeError(DTypeError, OverflowError):
 class OptionError(Error, TypeError):
     """An option or a name is unknown, or an option does not take the value.
 
-    Functions of Nx have Nx's names here; ``flip``, ``maximum`` and ``minimum`` are further names of
-    ``reverse``, ``max`` and ``min``. Other names from NumPy, JAX or PyTorch are refused with the
-    name to use here: ``axis=`` of a reduction is ``axes=``, ``keepdims=`` is ``keep_axes=``,
-    ``where`` is ``select``, ``astype`` is ``as_type``.
+    Functions of Nx have Nx's names here; ``flip``, ``fmod``, ``maximum`` and ``minimum`` are
+    further names of ``reverse``, ``remainder``, ``max`` and ``min``. Other names from NumPy, JAX or
+    PyTorch are refused with the name to use here: ``axis=`` of a reduction is ``axes=``,
+    ``keepdims=`` is ``keep_axes=``, ``where`` is ``select``, ``astype`` is ``as_type``.
     """
 
     __module__ = "defn"

@@ -19,6 +19,7 @@ from defn import _core
 from defn._public import forwards
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Literal
 
     from defn._core import Tensor
@@ -27,18 +28,23 @@ if TYPE_CHECKING:
 __all__ = [
     "adjoint",
     "cholesky",
+    "cond",
     "determinant",
     "eigh",
+    "eigvalsh",
     "invert",
     "least_squares",
     "lu",
     "matrix_power",
     "matrix_rank",
+    "multi_dot",
     "norm",
     "pinv",
     "qr",
+    "slogdet",
     "solve",
     "svd",
+    "svdvals",
     "triangular_solve",
 ]
 
@@ -78,6 +84,31 @@ def cholesky(tensor: TensorLike, /) -> Tensor:
     ...
 
 
+@forwards(_core.linalg_cond)
+def cond(
+    tensor: TensorLike,
+    /,
+    ord: float | Literal["inf", "neg_inf", "frobenius", "nuclear"] | None = None,
+) -> Tensor:
+    """The condition number: the quotient of the greatest and the least singular value.
+
+    For another ``ord`` than 2 and -2 it is the norm of the matrix times that of its inverse, with
+    the orders of :func:`norm`. It is infinite for singular matrices.
+
+    Shapes: the leading axes, without names; with the order of a norm one square matrix, for a
+        scalar.
+    Dtypes: integers and floats, with the order of a norm also complex; real, f32 for integers.
+    Grad: through the definition.
+    Raises: ``ShapeError`` for a rank below 2, a matrix without elements, and with the order of a
+        norm for another rank and if the matrix is not square, ``DTypeError`` for complex numbers
+        without it, ``OptionError`` for an ``ord`` that is not defined for matrices.
+
+    >>> dn.linalg.cond(dn.tensor([[4.0, 0.0], [0.0, 2.0]]), 1).item()
+    2.0
+    """
+    ...
+
+
 @forwards(_core.linalg_determinant)
 def determinant(tensor: TensorLike, /) -> Tensor:
     """The determinant: in closed form for up to three rows, else through :func:`lu`.
@@ -113,6 +144,21 @@ def eigh(tensor: TensorLike, /, *, max_iter: int = 1000, eps: float = 0.0) -> tu
     >>> values, vectors = dn.linalg.eigh(dn.tensor([[1.0, 0.0], [0.0, -2.0]]))
     >>> values.to_list(), dn.abs(vectors).to_list()
     ([-2.0, 1.0], [[0.0, 1.0], [1.0, 0.0]])
+    """
+    ...
+
+
+@forwards(_core.linalg_eigvalsh)
+def eigvalsh(tensor: TensorLike, /) -> Tensor:
+    """The eigenvalues of symmetric or Hermitian matrices, ascending, as those of :func:`eigh`.
+
+    Shapes: ``{..., n}``, without names. The last two sizes must be equal.
+    Dtypes: any; floats are unchanged, integers become f32; the values of complex matrices are real.
+    Grad: symmetrized.
+    Raises: ``ShapeError`` if matrices are not square or the rank is below 2.
+
+    >>> dn.linalg.eigvalsh(dn.tensor([[1.0, 0.0], [0.0, -2.0]])).to_list()
+    [-2.0, 1.0]
     """
     ...
 
@@ -206,6 +252,28 @@ def matrix_rank(tensor: TensorLike, /, *, eps: float = 1e-7) -> Tensor:
     ...
 
 
+@forwards(_core.linalg_multi_dot)
+def multi_dot(tensors: Sequence[TensorLike], /) -> Tensor:
+    """The product of matrices, in the order of multiplication with the fewest products of elements.
+
+    The order is found by dynamic programming over the parts of the chain (Godbole, 1973). The first
+    tensor may be a vector, as a row, and the last one, as a column.
+
+    Shapes: the rows of the first and the columns of the last, with their names; the axes of vectors
+        are dropped. The sizes of neighbours must match.
+    Dtypes: any; promoted; bools count in s32. Floats of 8 and 16 bits are rounded once; integers
+        wrap.
+    Grad: that of the products.
+    Raises: ``ShapeError`` without tensors, for other ranks, and if sizes do not match,
+        ``AxisError`` if both axes of the result would have the same name.
+
+    >>> a, b = dn.tensor([[1, 2], [3, 4]]), dn.tensor([1, 10])
+    >>> dn.linalg.multi_dot([a, a, b]).to_list()
+    [107, 235]
+    """
+    ...
+
+
 @forwards(_core.linalg_norm)
 def norm(
     tensor: TensorLike,
@@ -285,6 +353,25 @@ def qr(
     ...
 
 
+@forwards(_core.linalg_slogdet)
+def slogdet(tensor: TensorLike, /) -> tuple[Tensor, Tensor]:
+    """The sign of the determinant and the logarithm of its magnitude, through :func:`lu`.
+
+    The sign of a complex determinant is its phase, a number of magnitude 1. For singular matrices
+    the sign is 0 and the logarithm negative infinity.
+
+    Shapes: twice the leading axes, without names. The last two sizes must be equal.
+    Dtypes: any; floats and complex are unchanged, integers become f32; the logarithm is real.
+    Grad: through :func:`lu`, which needs a nonsingular matrix.
+    Raises: ``ShapeError`` if matrices are not square or the rank is below 2.
+
+    >>> sign, log = dn.linalg.slogdet(dn.tensor([[0.0, 1.0], [1.0, 0.0]]))
+    >>> sign.item(), log.item()
+    (-1.0, 0.0)
+    """
+    ...
+
+
 @forwards(_core.linalg_solve)
 def solve(a: TensorLike, b: TensorLike, /) -> Tensor:
     """The solution ``x`` of ``a @ x = b``, through :func:`lu`.
@@ -323,6 +410,22 @@ def svd(
         for ``max_iter`` below 1.
 
     >>> u, s, vh = dn.linalg.svd(dn.tensor([[0.0, 2.0], [3.0, 0.0]]))
+    >>> [f"{value:.2f}" for value in s.to_list()]
+    ['3.00', '2.00']
+    """
+    ...
+
+
+@forwards(_core.linalg_svdvals)
+def svdvals(tensor: TensorLike, /) -> Tensor:
+    """The singular values, descending, as those of :func:`svd`.
+
+    Shapes: ``{..., k}``, where k is the smaller side, without names.
+    Dtypes: integers and floats; integers become f32.
+    Grad: that of the values alone, which need not be distinct.
+    Raises: ``ShapeError`` for a rank below 2, ``DTypeError`` for complex numbers.
+
+    >>> s = dn.linalg.svdvals(dn.tensor([[0.0, 2.0], [3.0, 0.0]]))
     >>> [f"{value:.2f}" for value in s.to_list()]
     ['3.00', '2.00']
     """

@@ -9,9 +9,11 @@ from defn import _core, _foreign, _numpy, about, reading
 from defn._names import option_error, unknown_attribute
 from defn._public import public
 from defn.ops import (
+    arrange,
     create,
     elementwise_binary,
     elementwise_complex,
+    elementwise_derived,
     elementwise_predicate,
     elementwise_unary,
     fold,
@@ -40,9 +42,11 @@ METHOD_MODULES: tuple[ModuleType, ...] = (
     create,
     elementwise_complex,
     elementwise_unary,
+    elementwise_derived,
     elementwise_binary,
     elementwise_predicate,
     shape,
+    arrange,
     index,
     order,
     reduce,
@@ -56,23 +60,30 @@ METHOD_MODULES: tuple[ModuleType, ...] = (
 
 NOT_METHODS = frozenset(
     [
+        "broadcast_arrays",
         "broadcast_vectors",
+        "column_stack",
         "concatenate",
+        "dstack",
+        "einsum",
         "eye",
         "from_binary",
         "iota",
         "linspace",
+        "meshgrid",
         "reshape_vectors",
         "stack",
         "template",
         "tensor",
         "tri",
+        "tril_indices",
+        "triu_indices",
     ]
 )
 """Functions whose first parameter is not a single tensor."""
 
 
-ALIASES = {"flip": "reverse", "maximum": "max", "minimum": "min"}
+ALIASES = {"flip": "reverse", "fmod": "remainder", "maximum": "max", "minimum": "min"}
 """NumPy names of some functions."""
 
 READING = ("inspect", "to_batched", "to_binary", "to_heatmap")
@@ -197,6 +208,18 @@ def _set_item(tensor: Tensor, index: object, value: object) -> Never:
     )
 
 
+def _divmod(tensor: Tensor, other: Any) -> Any:
+    """``divmod(x, y)``: the results of ``x // y`` and ``x % y``."""
+    quotient = tensor.__floordiv__(other)
+    return quotient if quotient is NotImplemented else (quotient, tensor.__mod__(other))
+
+
+def _reflected_divmod(tensor: Tensor, other: Any) -> Any:
+    """``divmod(y, x)``, where ``y`` is no tensor."""
+    quotient = tensor.__rfloordiv__(other)
+    return quotient if quotient is NotImplemented else (quotient, tensor.__rmod__(other))
+
+
 def _dir(tensor: Tensor) -> list[str]:
     """The attributes, without the names of other libraries."""
     return [
@@ -239,5 +262,7 @@ def attach() -> None:
     tensor.imag = _Part("imag", functions["imag"])
     tensor.at = property(Indexed, doc=At.__doc__)
     tensor.__setitem__ = _set_item
+    tensor.__divmod__ = _divmod
+    tensor.__rdivmod__ = _reflected_divmod
     tensor.__array_function__ = _numpy.array_function
     tensor.__dir__ = _dir

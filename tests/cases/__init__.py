@@ -147,12 +147,15 @@ def float_ulps(single: float, double: float | None = None, other: float = 1) -> 
 def all_cases() -> list[Case]:
     """Every row of every family."""
     from cases import (
+        arrange,
         create,
         elementwise,
+        elementwise_derived,
         fourier,
         index,
         linalg,
         matrix,
+        matrix_values,
         order,
         reduce,
         shape,
@@ -160,8 +163,23 @@ def all_cases() -> list[Case]:
         window,
     )
 
-    families = (create, elementwise, shape, index, order, reduce, linalg, matrix, vectorize, window)
-    return [case for family in (*families, fourier) for case in family.CASES]
+    families = (
+        create,
+        elementwise,
+        shape,
+        arrange,
+        index,
+        order,
+        reduce,
+        linalg,
+        matrix,
+        vectorize,
+        window,
+        fourier,
+        elementwise_derived,
+        matrix_values,
+    )
+    return [case for family in families for case in family.CASES]
 
 
 __all__ = [

@@ -101,4 +101,10 @@ ROWS: list[tuple[str, str]] = [
         "an associative scan that gives another structure",
         "dn.associative_scan(lambda a, b: [b[0], a[1]], (v, v))",
     ),
+    ("positions that are floats", "dn.unravel_index(v, (2, 3))"),
+    ("an element beyond a shape", "dn.unravel_index(dn.tensor([1, 7]), (2, 3))"),
+    ("an element before a shape", "dn.unravel_index(dn.tensor([1, -7]), (2, 3))"),
+    ("an element of a shape without any", "dn.unravel_index(i, (0, 3))"),
+    ("a triangle of a negative size", "dn.tril_indices(-1)"),
+    ("a triangle beside no diagonal", "dn.triu_indices(2, offset=0.5)"),
 ]

@@ -335,16 +335,29 @@ def rank_two(drawing: Drawing) -> tuple[int, ...]:
 
 # The first tensor's shape, for functions that refuse most shapes.
 FIRST: dict[str, Callable[[Drawing], tuple[int, ...]]] = {
-    **dict.fromkeys(["tril", "triu", "take_diagonal", "covariance", "fft2", "ifft2"], rank_two),
     **dict.fromkeys(
-        ["argmax", "argmin", "reduce_max", "reduce_min", "mean", "median", "mode", "top_k", "diff"],
+        ["tril", "triu", "take_diagonal", "trace", "covariance", "fft2", "ifft2"], rank_two
+    ),
+    **dict.fromkeys(
+        [
+            "argmax",
+            "argmin",
+            "reduce_max",
+            "reduce_min",
+            "ptp",
+            "mean",
+            "median",
+            "mode",
+            "top_k",
+            "diff",
+        ],
         solid,
     ),
     **dict.fromkeys(["variance", "standard_deviation", "split", "gather"], solid),
     **dict.fromkeys(["cholesky", "determinant", "invert", "lu", "eigh", "matrix_power"], matrices),
     **dict.fromkeys(["solve", "triangular_solve"], matrices),
     **dict.fromkeys(["qr", "svd", "pinv", "adjoint", "norm", "matrix_rank"], rank_two),
-    "make_diagonal": lambda drawing: (drawing.integer(0, 4),),
+    **dict.fromkeys(["make_diagonal", "meshgrid"], lambda drawing: (drawing.integer(0, 4),)),
     "put_diagonal": lambda drawing: (drawing.integer(0, 3), drawing.integer(0, 3)),
     "least_squares": lambda drawing: (drawing.integer(1, 3), drawing.integer(1, 3)),
     "conv": lambda drawing: (drawing.integer(1, 2), 2, *solid(drawing)),
@@ -394,7 +407,11 @@ NAMED: dict[str, Callable[[Drawing], Any]] = {
     "mode": lambda d: d.choice(["cyclic", "mirror", "replicate", "reflect"]),
     "acc": lambda d: d.choice([0, 1]),
     "init": lambda d: d.choice([0, 1]),
-    "source": Drawing.pooled,
+    "source": lambda d: d.integer(-2, 1) if d.call.name == "moveaxis" else d.pooled(),
+    "destination": lambda d: d.integer(-2, 1),
+    "shift": lambda d: d.integer(-4, 4),
+    "repeats": lambda d: d.choice([0, 1, 2, [1, 2], [2, 0, 1]]),
+    "sections_or_indices": lambda d: d.choice([1, 2, 5, [1], [2, 1, -1]]),
     "value": lambda d: d.choice([0, 1, -2]) if d.coin() else d.leaf((), names=None),
     "lo": lambda d: d.choice([0, -1, -0.5]) if d.coin() else d.leaf((), names=None),
     "hi": lambda d: d.choice([1, 2, 0.5]) if d.coin() else d.leaf((), names=None),
@@ -413,9 +430,11 @@ ANNOTATED: dict[str, Callable[[Drawing], Any]] = {
     "Axis | None": lambda d: None if d.coin() else d.axis(),
     "int | str | None": lambda d: None if d.coin() else d.axis(),
     "Axes | None": lambda d: None if d.coin() else d.axes(),
+    "Axes": Drawing.axes,
     "Sequence[Axis]": Drawing.axes,
     "bool": Drawing.coin,
     "float": lambda d: d.choice([0.0, 1e-5, 1e-10]),
+    "float | None": lambda d: d.choice([None, 1.5, -2.0]),
     "PerAxis": lambda d: d.per_axis(1, 2),
     "Padding": lambda d: d.choice(["valid", "same"]),
     "FftLength": lambda d: d.choice([None, "power_of_two", 1, 3]),
@@ -444,6 +463,9 @@ def drawn(draw: Callable[..., Any], name: str) -> Call:
         if skipped or (optional and name.startswith("window_scatter")):
             continue
         if optional and drawing.coin():
+            continue
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            drawing.call.args += drawing.tensors()
             continue
         value = argument(drawing, parameter)
         if parameter.kind is parameter.KEYWORD_ONLY:

@@ -6,7 +6,7 @@ import numpy as np
 
 import defn as dn
 from cases import Case, between, small
-from cases.dtypes import ALL, INTEGERS, NUMBERS, REAL
+from cases.dtypes import ALL, INTEGERS, NUMBERS, REAL, SIGNED
 
 ROWS = [[1, 2], [0, 0], [1, 2], [0, 1]]
 ONE = [[2], [0], [2]]
@@ -308,5 +308,50 @@ CASES = [
         out="s32",
         grad=None,
         names=((("x",),), (None,)),
+    ),
+    *(
+        Case(
+            "unravel_index",
+            lambda i, axis=axis: np.unravel_index(i, (2, 3))[axis],
+            dtypes=INTEGERS,
+            shapes=((2, 3),),
+            draw=between(0, 5),
+            call=lambda f, i, axis=axis: f(i, (2, 3))[axis],
+            label=f"{axis}",
+            out="s32",
+            grad=None,
+            names=((("x", "y"),), ("x", "y")),
+        )
+        for axis in (0, 1)
+    ),
+    *(
+        Case(
+            "unravel_index",
+            lambda i, axis=axis: np.unravel_index(i % 24, (2, 3, 4))[axis],
+            dtypes=SIGNED,
+            shapes=((5,),),
+            draw=between(-24, -1),
+            call=lambda f, i, axis=axis: f(i, (2, 3, 4))[axis],
+            label=f"from-end-{axis}",
+            out="s32",
+            grad=None,
+            names=((("x",),), ("x",)),
+        )
+        for axis in range(3)
+    ),
+    *(
+        Case(
+            name,
+            lambda oracle=oracle, args=args: np.stack(oracle(args[0], args[2], args[1])),
+            shapes=(),
+            creates=True,
+            out="s32",
+            grad=None,
+            call=lambda f, dtype, args=args: dn.stack(f(args[0], args[1], offset=args[2])),
+            label=f"{args[0]}-{args[1]}-{args[2]}",
+            names=((), (None, None)),
+        )
+        for name, oracle in (("tril_indices", np.tril_indices), ("triu_indices", np.triu_indices))
+        for args in ((3, None, 0), (2, 4, 1), (4, 2, -1), (3, 2, 9), (2, 3, -9), (0, 2, 0))
     ),
 ]

@@ -1,7 +1,7 @@
 """Calls as NumPy accepts them, and the rules by which our results differ from NumPy's.
 
 Each row is one of our operations beside NumPy's function with the same meaning. A dtype that
-differs from NumPy's needs a rule of ``DTYPES`` as its excuse, a call that only we refuse a rule of
+differs from NumPy's needs a rule of ``excuses.DTYPES``, a call that only we refuse a rule of
 ``REFUSED``, and a call that only NumPy refuses a rule of ``THEIRS``. The expected dtype of a row is
 computed here, by the rules of ``dtypes.py``.
 """
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from cases.dtypes import (
     wide,
 )
 from cases.elementwise import round_half_away
+from cases.elementwise_derived import sinc
 
 Number = bool | int | float | complex
 Operand = np.ndarray | Number
@@ -174,7 +176,11 @@ def extended(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def cut(x: Any, low: Any, high: Any) -> Any:
     """Clips to bounds, which need not fit the dtype."""
-    return np.minimum(np.maximum(x, low), high)
+    raised = np.maximum(x, low)
+    if np.asarray(x).dtype == object:
+        # NumPy makes a scalar of objects a plain number, which may not fit 64 bits.
+        raised = np.asarray(raised, dtype=object)
+    return np.minimum(raised, high)
 
 
 def sign(x: Any) -> Any:
@@ -201,8 +207,16 @@ FLOATING = {
     "sqrt": "sqrt",
 }
 
+TO_NUMBERS = {"nan": 1.5, "posinf": 3.0, "neginf": -2.0}
+
+
+def part(at: int, a: Any, b: Any) -> Any:
+    return dn.divmod(a, b)[at]
+
+
 # Our variance of complex numbers is complex: the mean of the squared deviations.
 VARIANCE = {"special": False, "empty": False, "small": True, "dtypes": REAL, "ulps": 8, "sums": 8}
+
 
 ROWS: list[Row] = [
     *functions(FLOATING, out="float", ulps=16, special=False, small=True),
@@ -217,7 +231,24 @@ ROWS: list[Row] = [
     *functions({"conjugate": "conjugate"}, out="complex"),
     *functions({"phase": "angle"}, out="real", ulps=8, special=False),
     *functions({"is_nan": "isnan", "is_infinity": "isinf"}, out="predicate"),
-    *functions({"logical_not": "logical_not"}, out="predicate"),
+    *functions({"logical_not": "logical_not", "isfinite": "isfinite"}, out="predicate"),
+    *functions({"signbit": "signbit"}, out="predicate", dtypes=REAL),
+    Row("square", dn.square, lambda x: np.multiply(x, x), ulps=4, special=False),
+    *functions({"reciprocal": "reciprocal"}, out="float", ulps=8, special=False),
+    Row("sinc", dn.sinc, sinc, out="float", dtypes=REAL, special=False, sums=4),
+    Row("nan_to_num", partial(dn.nan_to_num, **TO_NUMBERS), partial(np.nan_to_num, **TO_NUMBERS)),
+    *functions({"trunc": "trunc"}, dtypes=REAL),
+    *functions({"radians": "radians", "degrees": "degrees"}, out="float", dtypes=REAL, ulps=4),
+    *functions({"exp2": "exp2"}, out="float", dtypes=REAL, ulps=8, small=True),
+    *functions(
+        {"copysign": "copysign", "hypot": "hypot"}, arity=2, out="float", dtypes=REAL, ulps=4
+    ),
+    *functions(
+        {"logaddexp": "logaddexp"}, arity=2, out="float", dtypes=REAL, ulps=8, special=False
+    ),
+    *functions({"heaviside": "heaviside"}, arity=2, out="float", dtypes=REAL),
+    Row("divmod", partial(part, 0), np.floor_divide, 2, special=False, small=True, ulps=2),
+    Row("divmod", partial(part, 1), np.mod, 2, special=False, small=True, ulps=2),
     *functions(
         {"add": "add", "subtract": "subtract", "multiply": "multiply"},
         arity=2,
@@ -277,8 +308,21 @@ ROWS: list[Row] = [
             ("reduce_min", "min", "same", {"empty": False}),
             ("all", "all", "predicate", {}),
             ("any", "any", "predicate", {}),
+            ("ptp", "ptp", "same", {"empty": False, "dtypes": REAL}),
+            ("count_nonzero", "count_nonzero", "s32", {}),
         )
     ],
+    Row(
+        "trace",
+        dn.trace,
+        lambda x: np.trace(x, axis1=-2, axis2=-1),
+        1,
+        "sum",
+        rank=2,
+        sums=8,
+        special=False,
+        numbers=(),
+    ),
     *[
         Row(
             ours,
@@ -369,6 +413,41 @@ ROWS: list[Row] = [
         special=False,
         small=True,
     ),
+    *[
+        Row(
+            name,
+            ours,
+            theirs,
+            2,
+            "number",
+            shape=lambda rng: (3,),
+            sums=16,
+            special=False,
+            small=True,
+            numbers=(),
+        )
+        for name, ours, theirs in (
+            ("inner", dn.inner, np.inner),
+            ("outer", dn.outer, lambda a, b: np.conj(np.outer(np.conj(a), b))),
+            ("tensordot", lambda a, b: dn.tensordot(a, b, 1), lambda a, b: np.tensordot(a, b, 1)),
+            ("vdot", dn.vdot, np.vdot),
+            ("vecdot", dn.vecdot, np.vdot),
+            ("kron", dn.kron, np.kron),
+            ("einsum", lambda a, b: dn.einsum("i,i->i", a, b), lambda a, b: a * b),
+        )
+    ],
+    Row(
+        "cross",
+        dn.cross,
+        np.cross,
+        2,
+        shape=lambda rng: (3,),
+        dtypes=tuple(dtype for dtype in ALL if dtype != "bool"),
+        sums=16,
+        special=False,
+        small=True,
+        numbers=(),
+    ),
     Row(
         "@",
         operator.matmul,
@@ -379,19 +458,6 @@ ROWS: list[Row] = [
         sums=16,
         special=False,
         small=True,
-        numbers=(),
-    ),
-    Row(
-        "outer",
-        dn.outer,
-        lambda a, b: np.outer(
-            a, np.conjugate(b) if np.iscomplexobj(a) or np.iscomplexobj(b) else b
-        ),
-        2,
-        "number",
-        rank=1,
-        ulps=4,
-        special=False,
         numbers=(),
     ),
     *[
@@ -427,148 +493,10 @@ ROWS: list[Row] = [
 # option, or have their own definition. Other tables test them.
 WITHOUT = frozenset(
     (
-        "broadcast eye linspace matmul median reshape split squeeze take_along_axis tile tri "
-        "vectorize"
+        "array_split atleast_1d atleast_2d atleast_3d broadcast broadcast_arrays column_stack "
+        "dstack eye isclose linspace matmul median meshgrid moveaxis nextafter repeat reshape "
+        "roll rot90 split squeeze take_along_axis tile tri tril_indices triu_indices "
+        "unravel_index unstack vectorize"
     ).split()
 )
 OPERATORS = frozenset("+ - * / // % ** < == & | ^ @".split())
-
-
-# The excuses for differences.
-
-
-@dataclass(frozen=True)
-class Call:
-    row: Row
-    operands: tuple[Operand, ...]
-    options: dict[str, Any] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        def text(x: Operand) -> str:
-            return f"{dtype_of(x)}{list(x.shape)}" if isinstance(x, np.ndarray) else repr(x)
-
-        return f"{self.row.name}({', '.join(map(text, self.operands))}, {self.options})"
-
-    @property
-    def dtypes(self) -> list[str]:
-        return [dtype_of(x) for x in self.operands if isinstance(x, np.ndarray)]
-
-    @property
-    def deciding(self) -> list[Operand]:
-        return self.row.deciding(self.operands)
-
-    @property
-    def common(self) -> str:
-        return self.row.together(self.operands)
-
-    def has(self, test: Callable[[str], bool]) -> bool:
-        return any(test(dtype_of(x)) for x in self.deciding if isinstance(x, np.ndarray))
-
-    def right(self) -> np.ndarray:
-        return np.asarray(self.operands[1])
-
-
-@dataclass(frozen=True)
-class Excuse:
-    """A rule that applies if ``when`` holds; ``error`` is the class of our error to excuse."""
-
-    rule: str
-    when: Callable[[Call], bool]
-    error: type[Exception] = Exception
-
-
-def has_added(call: Call) -> bool:
-    return any(dtype in ADDED for dtype in call.dtypes)
-
-
-def mixes(call: Call) -> bool:
-    whole = call.has(is_integer) or any(isinstance(x, int) for x in call.deciding)
-    return whole and call.has(lambda dtype: is_float(dtype) or is_complex(dtype))
-
-
-def signs(call: Call) -> bool:
-    return call.has(lambda dtype: dtype == "u64") and call.has(lambda dtype: dtype[0] == "s")
-
-
-def numbers_decide(call: Call) -> bool:
-    """Whether a number's kind is higher than that of every tensor."""
-    tensors = [x for x in call.deciding if isinstance(x, np.ndarray)]
-    return not tensors or together(tensors) != call.common
-
-
-def divides_by_zero(call: Call) -> bool:
-    is_division = call.row.name in ("//", "%", "remainder")
-    return is_division and is_integer(call.common) and bool((call.right() == 0).any())
-
-
-def beyond(call: Call) -> bool:
-    """Whether an integer operand does not fit the merged dtype."""
-    if not is_integer(call.common):
-        return False
-    low, high = limits(call.common)
-    return any(isinstance(x, int) and not low <= x <= high for x in call.deciding)
-
-
-ORDERED = frozenset(
-    """
-    max min less less_equal greater greater_equal < clip reduce_max reduce_min argmax argmin sort
-    argsort cumulative_max cumulative_min floor ceil round remainder // % atan2
-    """.split()
-)
-
-DTYPES = [
-    Excuse("ml_dtypes: NumPy gives other floats, or integers, beside them", has_added),
-    Excuse("numbers decide: s32, f32, c64, and not 64 bits", numbers_decide),
-    Excuse("integers take the dtype of floats and complex numbers beside them", mixes),
-    Excuse("u64 and signed integers are s64 together, not f64", signs),
-    Excuse(
-        "sums of integers are counted in 32 bits, or 64 where the elements have them",
-        lambda call: call.row.out in ("sum", "number"),
-    ),
-    Excuse("positions are s32", lambda call: call.row.out == "s32"),
-    Excuse(
-        "what computes in floats takes integers as f32",
-        lambda call: call.row.out in ("float", "real", "complex") and is_whole(call.common),
-    ),
-    Excuse("NumPy takes the numbers of lists for arrays", lambda call: call.row.name == "stack"),
-    Excuse("conjugates are complex", lambda call: call.row.name == "conjugate"),
-    Excuse(
-        "transforms of floats up to 32 bits are c64",
-        lambda call: call.row.name in ("fft", "ifft"),
-    ),
-]
-
-REFUSED = [
-    Excuse(
-        "bools: only or, and, and what is logical", lambda call: is_bool(call.common), dn.DTypeError
-    ),
-    Excuse(
-        "complex numbers have no order",
-        lambda call: is_complex(call.common) and call.row.name in ORDERED,
-        dn.DTypeError,
-    ),
-    Excuse("integers are not divided by zero", divides_by_zero, dn.Error),
-    Excuse(
-        "nothing is shifted by a negative distance",
-        lambda call: "shift" in call.row.name and bool((call.right() < 0).any()),
-        dn.Error,
-    ),
-    Excuse(
-        "integers have no negative powers",
-        lambda call: (
-            call.row.name in ("pow", "**")
-            and is_integer(call.common)
-            and bool((call.right() < 0).any())
-        ),
-        dn.Error,
-    ),
-    Excuse(
-        "integers fit the dtype that they meet, s32 where they meet none", beyond, dn.RangeError
-    ),
-]
-
-THEIRS = [
-    Excuse("ml_dtypes: NumPy has no common dtype, or no loop", has_added),
-    Excuse("u64 and signed integers are s64 together, not f64", signs),
-    Excuse("bounds of clip beyond the dtype saturate", lambda call: call.row.name == "clip"),
-]

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from cases import Case, apart, between, digits, float_ulps, small, ties, values
-from cases.dtypes import ALL, NUMBERS, REAL
+from cases.dtypes import ALL, NUMBERS, REAL, REAL_NUMBERS
 
 DROPPED = ((("x", "y"),), ("x",))
 KEPT = ((("x", "y"),), ("x", "y"))
@@ -317,4 +317,29 @@ CASES = [
         names=KEPT,
         grad=None,
     ),
+    Case(
+        "trace",
+        np.trace,
+        shapes=((3, 3),),
+        draw=small,
+        out="sum",
+        ulps=4,
+        scale=8.0,
+        names=((("x", "y"),), ()),
+    ),
+    Case(
+        "trace",
+        lambda x: np.trace(x, -1, axis1=1, axis2=2),
+        call=lambda f, x: f(x, offset=-1),
+        label="offset",
+        shapes=((2, 3, 4),),
+        draw=small,
+        out="sum",
+        ulps=4,
+        scale=8.0,
+        names=((("x", "y", "z"),), ("x",)),
+    ),
+    Case("trace", lambda x: x.sum(), label="empty", shapes=((0, 3),), out="sum", grad=None),
+    *rows("count_nonzero", np.count_nonzero, draw=ties, out="s32", grad="zero"),
+    *rows("ptp", np.ptp, dtypes=REAL_NUMBERS, ulps=1, grad_draw=apart),
 ]

@@ -96,9 +96,12 @@ def wide(array: np.ndarray, dtype: str) -> np.ndarray:
     return stored.astype(np.float64 if is_float(dtype) else np.int64)
 
 
-def both_sides(name: str, oracle: Callable[[Any, Any], Any], **options: Any) -> list[Row]:
+def both_sides(
+    name: str, oracle: Callable[[Any, Any], Any], part: int | None = None, **options: Any
+) -> list[Row]:
     """The two rows of a binary element-wise op: the number on the right, and on the left."""
-    op = getattr(dn, name)
+    whole = getattr(dn, name)
+    op = whole if part is None else lambda a, b: whole(a, b)[part]
     left, right = ("y", "x") if name == "atan2" else ("re", "im") if name == "complex" else "ab"
     return [
         Row(name, right, op, oracle, **options),
@@ -176,6 +179,19 @@ CASES = [
     *both_sides(
         "all_close",
         lambda a, b: np.all(np.abs(a - b) <= 1e-8 + 1e-5 * np.abs(b)),
+        out=None,
+        beyond="exact",
+    ),
+    *both_sides("copysign", np.copysign, out=floating, dtypes=REAL, beyond="float"),
+    *both_sides("hypot", np.hypot, ulps=2, out=floating, dtypes=REAL, beyond="float"),
+    *both_sides("logaddexp", np.logaddexp, ulps=4, out=floating, dtypes=REAL, beyond="float"),
+    *both_sides("heaviside", np.heaviside, out=floating, dtypes=REAL, beyond="float"),
+    *both_sides("nextafter", np.nextafter, dtypes=("f64",)),
+    *both_sides("divmod", np.floor_divide, part=0, dtypes=REAL),
+    *both_sides("divmod", np.mod, part=1, ulps=4, dtypes=REAL),
+    *both_sides(
+        "isclose",
+        lambda a, b: np.abs(a - b) <= 1e-8 + 1e-5 * np.abs(b),
         out=None,
         beyond="exact",
     ),

@@ -268,10 +268,10 @@ pub enum ErrorKind {
     )]
     BroadcastTo { got: TensorType, to: Shape, axes: String },
     #[error(
-        "concatenate: input {position} is {got}, the first is {first}, {}; they may differ only on axis {axis}",
+        "{op}: input {position} is {got}, the first is {first}, {}; they may differ only on axis {axis}",
         got.shape.mismatch_text(&first.shape, |at, a, b| at != *axis && a != b, "together they are too large")
     )]
-    ConcatenateShapes { position: usize, got: TensorType, first: TensorType, axis: usize },
+    ConcatenateShapes { op: &'static str, position: usize, got: TensorType, first: TensorType, axis: usize },
     #[error("stack: input {position} is {got}, the first is {first}, {}; shapes must be equal", got.shape.mismatch_text(&first.shape, |_, a, b| a != b, ""))]
     StackShapes { position: usize, got: TensorType, first: TensorType },
     #[error("{op}: no tensors were given, at least one is required")]

@@ -141,7 +141,9 @@ pub use defn_core::backend::Checks;
 /// ```
 #[doc(inline)]
 pub use defn_core::backend::MemoryNeed;
-pub use defn_core::builder::{ConvOptions, FftLength, PerAxis, WindowOptions, WindowPadding};
+pub use defn_core::builder::{
+    Contracted, ConvOptions, FftLength, Indexing, PerAxis, Sections, WindowOptions, WindowPadding,
+};
 pub use defn_core::live::Group as LiveTensors;
 pub use defn_core::op::Direction;
 pub use defn_core::origin::{OperandInfo, Origin};

@@ -17,7 +17,7 @@
 
 use defn_core as core;
 pub use defn_core::builder::NormOrder;
-use defn_core::builder::{BuildMatrix, Ops};
+use defn_core::builder::{Arg, BuildMatrix, Builder, Ops};
 pub use defn_core::op::{QrMode, Transform};
 use defn_core::{Axes, Location, Result};
 
@@ -164,6 +164,25 @@ functions! {
     /// Matrices that are not square, and a rank below 2 (`Shape`).
     fn cholesky() -> One, one |ops, x| ops.cholesky(x);
 
+    /// The condition number: the quotient of the greatest and the least singular value. For another order than 2 and -2
+    /// the norm of the matrix times that of its inverse. Infinite for singular matrices.
+    ///
+    /// - Shape: the leading axes, without names; a scalar for the orders of norms.
+    /// - Dtypes: integers and floats, complex for the orders of norms; real, f32 for integers.
+    /// - Gradient: through the definition.
+    ///
+    /// ```
+    /// # use defn::{Axes, Tensor, linalg};
+    /// let x = Tensor::from_slice(&[4f64, 0.0, 0.0, 2.0], &[2, 2])?;
+    /// assert!((linalg::cond(&x, None)?.item::<f64>()? - 2.0).abs() < 1e-12);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A rank below 2, a matrix without elements, and for the orders of norms several matrices or one that is not
+    /// square (`Shape`); complex elements for the others (`DType`); an order that is not defined for matrices (`Option`).
+    fn cond(order: Option<NormOrder>) -> One, one |ops, x| ops.cond(x, order);
+
     /// The determinant: in closed form for up to three rows, else through [`lu`].
     ///
     /// - Shape: the leading axes, without names.
@@ -203,6 +222,61 @@ functions! {
     /// Matrices that are not square, and a rank below 2 (`Shape`); a `max_iter` below 1, and a negative `eps`
     /// (`Option`).
     fn eigh(max_iter: usize, eps: f64) -> Two, two |ops, x| ops.eigh(x, max_iter, eps);
+
+    /// The eigenvalues of symmetric or Hermitian matrices in ascending order, as those of [`eigh`].
+    ///
+    /// - Shape: `[..][n]`, without names.
+    /// - Dtypes: any; integers become f32. The values of complex matrices are real.
+    /// - Gradient: symmetrized.
+    ///
+    /// ```
+    /// # use defn::{Axes, Tensor, linalg};
+    /// let x = Tensor::from_slice(&[1f32, 0.0, 0.0, -2.0], &[2, 2])?;
+    /// assert_eq!(linalg::eigvalsh(&x)?.to_vec::<f32>()?, [-2.0, 1.0]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Matrices that are not square, and a rank below 2 (`Shape`).
+    fn eigvalsh() -> One, one |ops, x| ops.eigvalsh(x);
+
+    /// The sign of the determinant, for complex matrices its phase, and the logarithm of its magnitude, through [`lu`].
+    /// They are 0 and negative infinity for singular matrices.
+    ///
+    /// - Shape: twice the leading axes, without names.
+    /// - Dtypes: any; integers become f32. The logarithm is real.
+    /// - Gradient: through [`lu`], which needs a nonsingular matrix.
+    ///
+    /// ```
+    /// # use defn::{Axes, Tensor, linalg};
+    /// let x = Tensor::from_slice(&[0f64, 1.0, 2.0, 0.0], &[2, 2])?;
+    /// let (sign, log) = linalg::slogdet(&x)?;
+    /// assert_eq!(sign.item::<f64>()?, -1.0);
+    /// assert!((log.item::<f64>()? - 2f64.ln()).abs() < 1e-12);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Matrices that are not square, and a rank below 2 (`Shape`).
+    fn slogdet() -> Two, two |ops, x| ops.slogdet(x);
+
+    /// The singular values in descending order, as those of [`svd`].
+    ///
+    /// - Shape: `[..][k]`, where k is the smaller side, without names.
+    /// - Dtypes: integers and floats; integers become f32.
+    /// - Gradient: that of the values alone, which need not be distinct.
+    ///
+    /// ```
+    /// # use defn::{Axes, Tensor, linalg};
+    /// let x = Tensor::from_slice(&[0f64, 2.0, 3.0, 0.0], &[2, 2])?;
+    /// let s = linalg::svdvals(&x)?.to_vec::<f64>()?;
+    /// assert!((s[0] - 3.0).abs() < 1e-12 && (s[1] - 2.0).abs() < 1e-12);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A rank below 2 (`Shape`), and complex elements (`DType`).
+    fn svdvals() -> One, one |ops, x| ops.svdvals(x);
 
     /// The inverse. That of a singular matrix is NaN.
     ///
@@ -441,4 +515,34 @@ pub fn triangular_solve<M: Matrices>(
 pub fn least_squares<M: Matrices>(a: &M, b: impl Into<Operand>, eps: f64) -> M::One {
     let b = b.into();
     a.one(Location::caller(), |ops, a| ops.least_squares(a, b.0?, eps))
+}
+
+/// The product of a matrix and others, in the order of multiplication with the fewest products of elements, found by
+/// dynamic programming. The first may be a vector, as a row, and the last one, as a column.
+///
+/// - Shape: the rows of the first and the columns of the last, with their names. The axes of vectors are dropped.
+/// - Dtypes: any; promoted, bools count in s32. Floats of 8 and 16 bits are rounded once; integers wrap.
+/// - Gradient: that of the products.
+///
+/// ```
+/// # use defn::{Axes, Tensor, linalg};
+/// let x = Tensor::from_slice(&[1, 2, 3, 4], &[2, 2])?;
+/// let y = Tensor::from_slice(&[1, 10], &[2])?;
+/// assert_eq!(linalg::multi_dot(&x, &[&x, &y])?.to_vec::<i32>()?, [107, 235]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// Other ranks, and sizes that do not match (`Shape`); a name that the result would have twice (`Axis`).
+#[track_caller]
+pub fn multi_dot<M: Matrices>(first: &M, others: &[impl Into<Operand> + Clone]) -> M::One {
+    let others: Vec<Operand> = others.iter().map(|other| other.clone().into()).collect();
+    first.one(Location::caller(), |ops, first| {
+        let mut tensors = vec![Arg::Value(first.clone())];
+        for other in others {
+            tensors.push(other.0?);
+        }
+        let tensors = ops.weak_all("multi_dot", tensors)?;
+        ops.multi_dot(&tensors)
+    })
 }

@@ -221,6 +221,13 @@ macro_rules! from_owned {
         }
     )*};
 }
+#[cfg(any(
+    feature = "arrow",
+    feature = "faer",
+    feature = "image",
+    feature = "nalgebra",
+    feature = "ndarray"
+))]
 pub(crate) use from_owned;
 
 from_owned! { [T: Element] Vec<T>; }

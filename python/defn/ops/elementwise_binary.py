@@ -23,10 +23,16 @@ __all__ = [
     "atan2",
     "clip",
     "complex",
+    "copysign",
     "divide",
+    "divmod",
+    "heaviside",
+    "hypot",
+    "logaddexp",
     "max",
     "min",
     "multiply",
+    "nextafter",
     "pow",
     "quotient",
     "remainder",
@@ -158,7 +164,7 @@ def quotient(a: TensorLike, b: TensorLike, /) -> Tensor:
 @forwards(_core.remainder)
 def remainder(a: TensorLike, b: TensorLike, /) -> Tensor:
     """The remainder of truncated division. Its sign is that of ``a``; with ``%`` it is that of
-    ``b``.
+    ``b``. ``fmod`` is the same function.
 
     Shapes: broadcast together; axis names merge.
     Dtypes: real; promoted, but not to bool; Python numbers are weakly typed.
@@ -259,6 +265,105 @@ def clip(tensor: TensorLike, lo: TensorLike, hi: TensorLike) -> Tensor:
 
     >>> dn.clip(dn.tensor([1, 5, 9]), 2, 6).to_list()
     [2, 5, 6]
+    """
+    ...
+
+
+@forwards(_core.copysign)
+def copysign(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """The magnitude of ``a`` with the sign bit of ``b``, also that of -0.0 and of NaN.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: real; promoted, integers to f32; Python numbers are weakly typed.
+    Grad: ``g``, or ``-g`` where the sign of ``a`` changes; zero to ``b``.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` for complex operands.
+
+    >>> dn.copysign(dn.tensor([1.5, -2.0]), -0.0).to_list()
+    [-1.5, -2.0]
+    """
+    ...
+
+
+@forwards(_core.hypot)
+def hypot(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """``sqrt(a**2 + b**2)`` without overflow in between; infinite if an operand is, even beside
+    NaN.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: real; promoted, integers to f32; Python numbers are weakly typed.
+    Grad: ``g * a / y`` and ``g * b / y``; zero where both are 0, and where one is infinite.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` for complex operands.
+
+    >>> dn.hypot(dn.tensor([3.0, 3e200], dtype="f64"), 4.0).to_list()
+    [5.0, 3e+200]
+    """
+    ...
+
+
+@forwards(_core.logaddexp)
+def logaddexp(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """``log(exp(a) + exp(b))`` without overflow in between.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: real; promoted, integers to f32; Python numbers are weakly typed.
+    Grad: ``g`` times the softmax of both.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` for complex operands.
+
+    >>> dn.logaddexp(dn.tensor([1000.0, float("-inf")]), float("-inf")).to_list()
+    [1000.0, -inf]
+    """
+    ...
+
+
+@forwards(_core.heaviside)
+def heaviside(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """0 where ``a`` is negative, 1 where it is positive, ``b`` where it is 0, NaN where it is NaN.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: real; promoted, integers to f32; Python numbers are weakly typed.
+    Grad: zero to ``a``; ``g`` to ``b`` where ``a`` is 0.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` for complex operands.
+
+    >>> dn.heaviside(dn.tensor([-2.0, 0.0, 3.0]), 0.5).to_list()
+    [0.0, 0.5, 1.0]
+    """
+    ...
+
+
+@forwards(_core.divmod)
+def divmod(a: TensorLike, b: TensorLike, /) -> tuple[Tensor, Tensor]:
+    """``a // b`` and ``a % b``: division that rounds down, and its remainder.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: real; promoted, but not to bool; Python numbers are weakly typed.
+    Grad: those of ``//``, which is zero, and of ``%``.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` for complex operands and if both operands are bools, ``DivisionError`` for an
+        integer divisor of 0 when run eagerly.
+
+    >>> quotient, remainder = dn.divmod(dn.tensor([7, -7]), 4)
+    >>> quotient.to_list(), remainder.to_list()
+    ([1, -2], [3, 1])
+    """
+    ...
+
+
+@forwards(_core.nextafter)
+def nextafter(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """The next float from ``a`` towards ``b``; ``b`` where both are equal, NaN where one is NaN.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: real; promoted, integers to f32; Python numbers are weakly typed.
+    Grad: zero.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` for complex operands.
+
+    >>> float(dn.nextafter(dn.tensor(1.0), 2.0))
+    1.0000001192092896
     """
     ...
 

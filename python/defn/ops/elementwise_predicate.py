@@ -26,6 +26,8 @@ __all__ = [
     "greater_equal",
     "is_infinity",
     "is_nan",
+    "isclose",
+    "isfinite",
     "left_shift",
     "less",
     "less_equal",
@@ -36,6 +38,7 @@ __all__ = [
     "not_equal",
     "population_count",
     "right_shift",
+    "signbit",
 ]
 
 
@@ -115,6 +118,36 @@ def is_infinity(tensor: TensorLike) -> Tensor:
 
     >>> dn.is_infinity(dn.tensor([1.0, float("inf")])).to_list()
     [False, True]
+    """
+    ...
+
+
+@forwards(_core.isfinite)
+def isfinite(tensor: TensorLike) -> Tensor:
+    """Whether the operand is neither infinite nor NaN; a complex number, whether both parts are.
+
+    Shapes: unchanged; names are kept.
+    Dtypes: any; the result is bool.
+    Grad: zero.
+    Raises: no specific errors.
+
+    >>> dn.isfinite(dn.tensor([1.0, float("inf"), float("nan")])).to_list()
+    [True, False, False]
+    """
+    ...
+
+
+@forwards(_core.signbit)
+def signbit(tensor: TensorLike) -> Tensor:
+    """Whether the sign bit is set, also that of -0.0 and of NaN; unsigned integers have none.
+
+    Shapes: unchanged; names are kept.
+    Dtypes: real; the result is bool.
+    Grad: zero.
+    Raises: ``DTypeError`` for complex operands.
+
+    >>> dn.signbit(dn.tensor([-0.0, 0.0, -1.0])).to_list()
+    [True, False, True]
     """
     ...
 
@@ -365,5 +398,28 @@ def logical_xor(a: TensorLike, b: TensorLike, /) -> Tensor:
 
     >>> dn.logical_xor(dn.tensor([0, 2, 0]), dn.tensor([0, 3, 1])).to_list()
     [False, False, True]
+    """
+    ...
+
+
+@forwards(_core.isclose)
+def isclose(
+    a: TensorLike,
+    b: TensorLike,
+    /,
+    *,
+    equal_nan: bool = False,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+) -> Tensor:
+    """Whether ``abs(a - b) <= atol + rtol * abs(b)``. Equal infinities are close.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: any; the result is bool.
+    Grad: zero.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
+
+    >>> dn.isclose(dn.tensor([1.0, 2.0]), dn.tensor([1.000001, 2.1])).to_list()
+    [True, False]
     """
     ...

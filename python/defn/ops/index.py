@@ -14,7 +14,7 @@ from defn._public import forwards
 
 if TYPE_CHECKING:
     from defn._core import Tensor
-    from defn.typing import Axes, Axis, TensorLike
+    from defn.typing import Axes, Axis, Shape, TensorLike
 
 __all__ = [
     "gather",
@@ -26,6 +26,9 @@ __all__ = [
     "segment_sum",
     "take",
     "take_along_axis",
+    "tril_indices",
+    "triu_indices",
+    "unravel_index",
 ]
 
 
@@ -234,5 +237,65 @@ def segment_sum(tensor: TensorLike, segment_ids: TensorLike, num_segments: int) 
     >>> ids = dn.tensor([0, 2, 0, 7])
     >>> dn.segment_sum(dn.tensor([1.0, 2.0, 3.0, 4.0]), ids, num_segments=3).to_list()
     [4.0, 0.0, 2.0]
+    """
+    ...
+
+
+@forwards(_core.tril_indices)
+def tril_indices(n: int, m: int | None = None, *, offset: int = 0) -> tuple[Tensor, Tensor]:
+    """The positions on and below a diagonal of a matrix: their rows and their columns.
+
+    ``x[dn.tril_indices(n)]`` are the elements of the triangle, in row-major order. ``tri`` is the
+    mask of the same elements, which broadcasts.
+
+    Shapes: two vectors with one element for each position in ``n`` rows and ``m`` columns, by
+        default as many as rows.
+    Dtypes: s32; s64 where a size needs it.
+    Grad: none.
+    Raises: ``OptionError`` if a size is negative or ``offset`` is no integer.
+
+    >>> rows, columns = dn.tril_indices(2)
+    >>> rows.to_list(), columns.to_list()
+    ([0, 1, 1], [0, 0, 1])
+    """
+    ...
+
+
+@forwards(_core.triu_indices)
+def triu_indices(n: int, m: int | None = None, *, offset: int = 0) -> tuple[Tensor, Tensor]:
+    """The positions on and above a diagonal of a matrix: their rows and their columns.
+
+    ``x[dn.triu_indices(n)]`` are the elements of the triangle, in row-major order.
+
+    Shapes: two vectors with one element for each position in ``n`` rows and ``m`` columns, by
+        default as many as rows.
+    Dtypes: s32; s64 where a size needs it.
+    Grad: none.
+    Raises: ``OptionError`` if a size is negative or ``offset`` is no integer.
+
+    >>> rows, columns = dn.triu_indices(2)
+    >>> rows.to_list(), columns.to_list()
+    ([0, 0, 1], [0, 1, 1])
+    """
+    ...
+
+
+@forwards(_core.unravel_index)
+def unravel_index(indices: TensorLike, shape: Shape | int) -> tuple[Tensor, ...]:
+    """The positions in a shape of elements that are counted in row-major order.
+
+    It turns what ``argmax`` of all elements returns into one index for each axis. Indices below 0
+    count from the end.
+
+    Shapes: one tensor for each axis of ``shape``, as the indices, with their names.
+    Dtypes: the indices are integers; the result is s32, or s64 where the number of elements needs
+        it.
+    Grad: zero.
+    Raises: ``DTypeError`` if the indices are not integers, ``BoundsError`` if there are indices
+        into a shape without elements, and for one out of range, see ``checks``.
+
+    >>> rows, columns = dn.unravel_index(dn.tensor([0, 5, -2]), (2, 3))
+    >>> rows.to_list(), columns.to_list()
+    ([0, 1, 1], [0, 2, 1])
     """
     ...

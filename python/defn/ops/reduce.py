@@ -18,6 +18,7 @@ __all__ = [
     "any",
     "argmax",
     "argmin",
+    "count_nonzero",
     "covariance",
     "cumulative_max",
     "cumulative_min",
@@ -29,10 +30,12 @@ __all__ = [
     "median",
     "mode",
     "product",
+    "ptp",
     "reduce_max",
     "reduce_min",
     "standard_deviation",
     "sum",
+    "trace",
     "variance",
     "weighted_mean",
 ]
@@ -450,5 +453,57 @@ def mode(tensor: TensorLike, axis: Axis | None = None, *, keep_axis: bool = Fals
 
     >>> dn.mode(dn.tensor([[1, 5, 5], [9, 7, 8]]), axis=1).to_list()
     [5, 7]
+    """
+    ...
+
+
+@forwards(_core.count_nonzero)
+def count_nonzero(
+    tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False
+) -> Tensor:
+    """The number of elements that are not 0. NaN is not 0.
+
+    Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. Other
+        axes keep their names.
+    Dtypes: any; the result is s32.
+    Grad: zero.
+    Raises: ``AxisError`` if an axis is out of range or given twice.
+
+    >>> dn.count_nonzero(dn.tensor([[1, 0], [3, 4]]), axes=[1]).to_list()
+    [1, 2]
+    """
+    ...
+
+
+@forwards(_core.ptp)
+def ptp(tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False) -> Tensor:
+    """The greatest element minus the least; NaN if any element is NaN.
+
+    Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. Other
+        axes keep their names.
+    Dtypes: integers and floats; unchanged. Integers wrap.
+    Grad: ``g``, in equal shares to the elements that are the greatest, and ``-g`` to the least.
+    Raises: ``DTypeError`` for a bool or complex operand, ``ShapeError`` if there is no element,
+        ``AxisError`` if an axis is out of range or given twice.
+
+    >>> dn.ptp(dn.tensor([3, 8, 5])).item()
+    5
+    """
+    ...
+
+
+@forwards(_core.trace)
+def trace(tensor: TensorLike, *, offset: int = 0) -> Tensor:
+    """The sum of a diagonal of the last two axes.
+
+    Shapes: the last two axes are removed; other axes keep their names.
+    Dtypes: any; bools become s32, integers of up to 32 bits s32 or u32, 64-bit integers stay;
+        integers wrap.
+    Grad: ``g`` to the elements of the diagonal, zero to the others.
+    Raises: ``ShapeError`` if there are fewer than two axes, ``OptionError`` if the offset is
+        outside of the matrix.
+
+    >>> dn.trace(dn.tensor([[1, 2], [3, 4]])).item()
+    5
     """
     ...

@@ -201,6 +201,87 @@ pub trait BuildElementwise: Builder + Sized {
         self.emit_one(Op::Block(Block::Composite(CompositeBlock::Phase)), &[x])
     }
 
+    /// Whether `x` is neither infinite nor NaN; of a complex number, whether both parts are.
+    ///
+    /// # Errors
+    /// As [`Builder::emit`].
+    fn isfinite(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::derived::isfinite(self, &x)
+    }
+
+    /// Whether the sign bit of `x` is set, also that of -0.0 and of NaN. Bools and unsigned integers have none.
+    ///
+    /// # Errors
+    /// A complex operand.
+    fn signbit(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::derived::signbit(self, &x)
+    }
+
+    /// `x * x`.
+    ///
+    /// # Errors
+    /// As [`Builder::emit`].
+    fn square(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        self.multiply(&x, &x)
+    }
+
+    /// `1 / x`, always a float.
+    ///
+    /// # Errors
+    /// As [`Builder::emit`].
+    fn reciprocal(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        self.divide(1, x)
+    }
+
+    /// `x` without its fraction; the identity on integers and bools.
+    ///
+    /// # Errors
+    /// A complex operand.
+    fn trunc(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::derived::trunc(self, &x)
+    }
+
+    /// `2^x`, always a float.
+    ///
+    /// # Errors
+    /// As [`Builder::emit`].
+    fn exp2(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::derived::exp2(self, &x)
+    }
+
+    /// An angle in radians, from degrees.
+    ///
+    /// # Errors
+    /// A complex operand.
+    fn radians(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::derived::radians(self, &x)
+    }
+
+    /// An angle in degrees, from radians.
+    ///
+    /// # Errors
+    /// A complex operand.
+    fn degrees(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::derived::degrees(self, &x)
+    }
+
+    /// `sin(pi x) / (pi x)`, which is 1 at 0. Derivatives are accurate near 0.
+    ///
+    /// # Errors
+    /// As [`Builder::emit`].
+    fn sinc(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::derived::sinc(self, &x)
+    }
+
     /// A bool scalar: whether all elements are equal within `atol + rtol * |b|`. Equal infinities count as equal.
     ///
     /// # Errors
@@ -217,6 +298,39 @@ pub trait BuildElementwise: Builder + Sized {
         let (rtol, atol) = (Tolerance(rtol), Tolerance(atol));
         let block = CompositeBlock::AllClose { equal_nan, rtol, atol };
         self.emit_one(Op::Block(Block::Composite(block)), &[a, b])
+    }
+
+    /// Whether elements are equal within `atol + rtol * |b|`. Equal infinities count as equal.
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast.
+    fn isclose(
+        &mut self,
+        a: impl Into<Arg<Self::V>>,
+        b: impl Into<Arg<Self::V>>,
+        equal_nan: bool,
+        rtol: f64,
+        atol: f64,
+    ) -> Result<Self::V> {
+        let (a, b) = self.weak_pair_widened("isclose", a, b, DType::comparing)?;
+        self.ty(&a).shape.broadcast_with("isclose", &self.ty(&b).shape)?;
+        compose::derived::isclose(self, &a, &b, equal_nan, rtol, atol)
+    }
+
+    /// `x` with numbers in place of NaN and of infinities; without a number for an infinity, the greatest or least
+    /// finite number of the type. Integers and bools stay as they are, and each part of a complex number is replaced.
+    ///
+    /// # Errors
+    /// As [`Builder::emit`].
+    fn nan_to_num(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        nan: f64,
+        posinf: Option<f64>,
+        neginf: Option<f64>,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::derived::nan_to_num(self, &x, nan, posinf, neginf)
     }
 
     /// The logarithm to a base. A plain number as base takes the type of `x`.
@@ -261,6 +375,64 @@ pub trait BuildElementwise: Builder + Sized {
     fn floor_modulo(&mut self, a: impl Into<Arg<Self::V>>, b: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let (a, b) = self.weak_pair("floor_modulo", a, b)?;
         compose::elementwise::floor_modulo(self, &a, &b)
+    }
+
+    /// The magnitude of `a` with the sign bit of `b`, also that of -0.0 and of NaN. Always a float.
+    ///
+    /// # Errors
+    /// Complex operands, and shapes that do not broadcast.
+    fn copysign(&mut self, a: impl Into<Arg<Self::V>>, b: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let (a, b) = self.weak_pair_widened("copysign", a, b, |_| DType::F32)?;
+        compose::derived::copysign(self, &a, &b)
+    }
+
+    /// `sqrt(a^2 + b^2)` without overflow in between; infinite if an operand is, even beside NaN.
+    ///
+    /// # Errors
+    /// Complex operands, and shapes that do not broadcast.
+    fn hypot(&mut self, a: impl Into<Arg<Self::V>>, b: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let (a, b) = self.weak_pair_widened("hypot", a, b, |_| DType::F32)?;
+        compose::derived::hypot(self, &a, &b)
+    }
+
+    /// `log(exp(a) + exp(b))` without overflow in between.
+    ///
+    /// # Errors
+    /// Complex operands, and shapes that do not broadcast.
+    fn logaddexp(&mut self, a: impl Into<Arg<Self::V>>, b: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let (a, b) = self.weak_pair_widened("logaddexp", a, b, |_| DType::F32)?;
+        compose::derived::logaddexp(self, &a, &b)
+    }
+
+    /// 0 where `a` is negative, 1 where it is positive, `b` where it is 0, and NaN where it is NaN.
+    ///
+    /// # Errors
+    /// Complex operands, and shapes that do not broadcast.
+    fn heaviside(&mut self, a: impl Into<Arg<Self::V>>, b: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let (a, b) = self.weak_pair_widened("heaviside", a, b, |_| DType::F32)?;
+        compose::derived::heaviside(self, &a, &b)
+    }
+
+    /// The next float from `a` towards `b`; `b` where both are equal, and NaN where one is NaN.
+    ///
+    /// # Errors
+    /// Complex operands, and shapes that do not broadcast.
+    fn nextafter(&mut self, a: impl Into<Arg<Self::V>>, b: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let (a, b) = self.weak_pair_widened("nextafter", a, b, |_| DType::F32)?;
+        compose::derived::nextafter(self, &a, &b)
+    }
+
+    /// [`BuildElementwise::floor_divide`] and [`BuildElementwise::floor_modulo`]: Python's `divmod`.
+    ///
+    /// # Errors
+    /// Complex operands, and shapes that do not broadcast.
+    fn divmod(
+        &mut self,
+        a: impl Into<Arg<Self::V>>,
+        b: impl Into<Arg<Self::V>>,
+    ) -> Result<(Self::V, Self::V)> {
+        let (a, b) = self.weak_pair("divmod", a, b)?;
+        compose::elementwise::divmod(self, &a, &b)
     }
 
     unary_rows!(unary_methods);

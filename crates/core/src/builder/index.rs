@@ -1,11 +1,12 @@
 //! Reads and writes at positions given by a tensor.
 
 use super::{Arg, BuildShape, Builder};
+use crate::compose;
 use crate::compose::segment::{self, Reduction};
 use crate::error::{ErrorKind, Result};
 use crate::infer;
 use crate::op::{Block, Op, ScatterOp};
-use crate::shape::{Axes, AxisList, AxisRef, TensorType};
+use crate::shape::{Axes, AxisList, AxisRef, Shape, TensorType};
 
 /// Reads and writes at positions given by a tensor of integers.
 ///
@@ -168,6 +169,32 @@ pub trait BuildIndex: Builder + Sized {
     ) -> Result<Self::V> {
         let (x, ids) = (self.operand(x)?, self.operand(ids)?);
         segment::reduce(self, Reduction::Min, &x, &ids, count)
+    }
+
+    /// The entries of positions in a tensor of a shape, from the positions of its elements in row-major order. They are
+    /// s32, or s64 where the number of elements needs it.
+    ///
+    /// # Errors
+    /// Indices that are no integers, and a shape without elements.
+    fn unravel_index(&mut self, indices: impl Into<Arg<Self::V>>, shape: &Shape) -> Result<Vec<Self::V>> {
+        let indices = self.operand(indices)?;
+        compose::index::unravel_index(self, &indices, shape)
+    }
+
+    /// The rows and the columns of the elements on and below diagonal `offset` of a matrix, in row-major order.
+    ///
+    /// # Errors
+    /// Sizes that are too large.
+    fn tril_indices(&mut self, n: usize, m: usize, offset: i64) -> Result<(Self::V, Self::V)> {
+        compose::index::triangle(self, ("tril_indices", true), [n, m], offset)
+    }
+
+    /// The rows and the columns of the elements on and above diagonal `offset` of a matrix, in row-major order.
+    ///
+    /// # Errors
+    /// Sizes that are too large.
+    fn triu_indices(&mut self, n: usize, m: usize, offset: i64) -> Result<(Self::V, Self::V)> {
+        compose::index::triangle(self, ("triu_indices", false), [n, m], offset)
     }
 }
 

@@ -161,6 +161,54 @@ pub trait BuildMatrix: Builder + Sized {
         Ok((take(&mut factors), take(&mut factors), take(&mut factors)))
     }
 
+    /// The sign of the determinant, for complex matrices its phase, and the logarithm of its magnitude, through
+    /// [`lu`](BuildMatrix::lu). They are 0 and negative infinity for singular matrices.
+    ///
+    /// # Errors
+    /// Matrices that are not square.
+    fn slogdet(&mut self, x: impl Into<Arg<Self::V>>) -> Result<(Self::V, Self::V)> {
+        let x = self.operand(x)?;
+        compose::matrix::values::slogdet(self, &x)
+    }
+
+    /// The singular values, descending.
+    ///
+    /// # Errors
+    /// Fewer than two axes, and complex elements.
+    fn svdvals(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::matrix::values::svdvals(self, &x)
+    }
+
+    /// The eigenvalues of symmetric or Hermitian matrices, ascending; real also for complex matrices.
+    ///
+    /// # Errors
+    /// Matrices that are not square.
+    fn eigvalsh(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::matrix::values::eigvalsh(self, &x)
+    }
+
+    /// The condition number: the quotient of the greatest and the least singular value. For another order than 2 and
+    /// -2 the norm of the matrix times that of its inverse. Infinite for singular matrices.
+    ///
+    /// # Errors
+    /// Fewer than two axes, matrices without elements, and complex elements for the orders 2 and -2. For others,
+    /// matrices that are not square, several matrices, and an order that is not defined for matrices.
+    fn cond(&mut self, x: impl Into<Arg<Self::V>>, order: Option<NormOrder>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::matrix::values::cond(self, &x, order)
+    }
+
+    /// The product of matrices, in the order of multiplication with the fewest products of elements. The first tensor
+    /// may be a vector, as a row, and the last one, as a column; their axes are dropped.
+    ///
+    /// # Errors
+    /// No tensor, other ranks, sizes that differ, and names of the result that are equal.
+    fn multi_dot(&mut self, tensors: &[Self::V]) -> Result<Self::V> {
+        compose::matrix::values::multi_dot(self, tensors)
+    }
+
     /// The determinant.
     ///
     /// # Errors

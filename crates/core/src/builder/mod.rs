@@ -6,6 +6,7 @@
 //! - [`Graph`](crate::graph::Graph) adds nodes to a graph; its values are [`Value`]s.
 //! - [`Ops`] works on tensors. It adds to the open trace, or runs the op eagerly on the operands' backend.
 
+mod arrange;
 mod associative;
 mod block;
 mod collective;
@@ -24,7 +25,7 @@ mod ops;
 mod order;
 mod reduce;
 mod scan;
-mod shape;
+pub(crate) mod shape;
 pub(crate) mod starts;
 mod window;
 
@@ -32,6 +33,7 @@ use std::slice::from_ref;
 
 use smallvec::SmallVec;
 
+pub use arrange::{BuildArrange, Indexing, Sections};
 pub use associative::{Combine, associative_scan};
 pub use block::{Tag, block};
 pub use collective::BuildCollective;
@@ -41,7 +43,7 @@ pub use elementwise::BuildElementwise;
 pub use fold::{FoldFunction, reduce, window_reduce};
 pub use fourier::{BuildFourier, FFT_EPS, FftLength};
 pub use index::BuildIndex;
-pub use linalg::BuildLinalg;
+pub use linalg::{BuildLinalg, Contracted};
 pub use loops::{promoted_dtype, while_};
 pub use matrix::{BuildMatrix, NormOrder};
 pub use ops::{

@@ -310,6 +310,38 @@ pub trait BuildReduce: Builder + Sized {
             Some(factor) => compose::reduce::logsumexp(self, &x, &axes, keep_axes, Some(&factor)),
         }
     }
+
+    /// The sum of diagonal `offset` of the last two axes.
+    ///
+    /// # Errors
+    /// A rank below 2, and an offset outside of the matrix.
+    fn trace(&mut self, x: impl Into<Arg<Self::V>>, offset: i64) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::statistics::trace(self, &x, offset)
+    }
+
+    /// The number of elements over axes that are not 0, as s32.
+    ///
+    /// # Errors
+    /// Axes that `x` does not have or that are repeated.
+    fn count_nonzero(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+        keep_axes: bool,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::statistics::count_nonzero(self, &x, &axes.into(), keep_axes)
+    }
+
+    /// The greatest element over axes minus the least.
+    ///
+    /// # Errors
+    /// Axes that `x` does not have or that are repeated, bools and complex elements, and nothing to reduce.
+    fn ptp(&mut self, x: impl Into<Arg<Self::V>>, axes: impl Into<Axes>, keep_axes: bool) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::statistics::ptp(self, &x, &axes.into(), keep_axes)
+    }
 }
 
 impl<B: Builder> BuildReduce for B {}

@@ -443,7 +443,7 @@ pub trait BuildShape: Builder + Sized {
 impl<B: Builder> BuildShape for B {}
 
 /// Formats axes like `[0, 2]`, for messages.
-fn axes_text(axes: &[Axis]) -> String {
+pub(crate) fn axes_text(axes: &[Axis]) -> String {
     let list: Vec<String> = axes.iter().map(ToString::to_string).collect();
     format!("[{}]", list.join(", "))
 }

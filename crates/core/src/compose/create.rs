@@ -226,8 +226,13 @@ pub fn make_diagonal<B: Builder>(b: &mut B, x: &B::V, offset: i64) -> Result<B::
 /// # Errors
 /// As the method.
 pub fn take_diagonal<B: Builder>(b: &mut B, x: &B::V, offset: i64) -> Result<B::V> {
-    let ty = matrix("take_diagonal", b.ty(x))?;
-    let Diagonal { row, column, length } = Diagonal::find("take_diagonal", &ty, offset)?;
+    diagonal(b, "take_diagonal", x, offset)
+}
+
+/// A diagonal of the last two axes; `op` is for messages.
+pub(super) fn diagonal<B: Builder>(b: &mut B, op: &'static str, x: &B::V, offset: i64) -> Result<B::V> {
+    let ty = matrix(op, b.ty(x))?;
+    let Diagonal { row, column, length } = Diagonal::find(op, &ty, offset)?;
     let &[ref outer @ .., rows, columns] = ty.shape.sizes() else {
         unreachable!("{ty} is a matrix or several")
     };

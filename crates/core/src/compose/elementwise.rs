@@ -77,15 +77,29 @@ fn signs_differ<B: Builder>(b: &mut B, remainder: &B::V, divisor: &B::V) -> Resu
 /// As the method.
 pub fn floor_divide<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     let (x, y, dtype) = merged(b, "floor_divide", x, y)?;
+    floored_quotient(b, &x, &y, dtype)
+}
+
+/// See [`BuildElementwise::divmod`].
+///
+/// # Errors
+/// As the method.
+pub fn divmod<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<(B::V, B::V)> {
+    let (x, y, dtype) = merged(b, "divmod", x, y)?;
+    Ok((floored_quotient(b, &x, &y, dtype)?, floored_remainder(b, &x, &y, dtype)?))
+}
+
+/// The quotient, rounded down, of operands in their merged dtype.
+fn floored_quotient<B: Builder>(b: &mut B, x: &B::V, y: &B::V, dtype: DType) -> Result<B::V> {
     match dtype.kind() {
         Kind::Bool | Kind::Unsigned => b.quotient(x, y),
         Kind::Signed => {
-            let quotient = b.quotient(&x, &y)?;
-            let remainder = b.remainder(&x, &y)?;
-            let down = signs_differ(b, &remainder, &y)?;
+            let quotient = b.quotient(x, y)?;
+            let remainder = b.remainder(x, y)?;
+            let down = signs_differ(b, &remainder, y)?;
             b.subtract(quotient, down)
         }
-        Kind::Float | Kind::Complex => floor_divide_floats(b, &x, &y, dtype),
+        Kind::Float | Kind::Complex => floor_divide_floats(b, x, y, dtype),
     }
 }
 
@@ -121,18 +135,23 @@ fn floor_divide_floats<B: Builder>(b: &mut B, x: &B::V, y: &B::V, dtype: DType) 
 /// As the method.
 pub fn floor_modulo<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     let (x, y, dtype) = merged(b, "floor_modulo", x, y)?;
-    let remainder = b.remainder(&x, &y)?;
+    floored_remainder(b, &x, &y, dtype)
+}
+
+/// The remainder of [`floored_quotient`].
+fn floored_remainder<B: Builder>(b: &mut B, x: &B::V, y: &B::V, dtype: DType) -> Result<B::V> {
+    let remainder = b.remainder(x, y)?;
     match dtype.kind() {
         Kind::Bool | Kind::Unsigned => Ok(remainder),
         Kind::Signed => {
-            let up = signs_differ(b, &remainder, &y)?;
-            let divisor = b.multiply(up, &y)?;
+            let up = signs_differ(b, &remainder, y)?;
+            let divisor = b.multiply(up, y)?;
             b.add(remainder, divisor)
         }
         Kind::Float | Kind::Complex => {
-            let up = signs_differ(b, &remainder, &y)?;
+            let up = signs_differ(b, &remainder, y)?;
             // The gradient of `remainder` is already that of the floored remainder; this step must not contribute.
-            let divisor = b.stop_grad(&y)?;
+            let divisor = b.stop_grad(y)?;
             let moved = b.add(&remainder, divisor)?;
             let modulo = b.select(up, moved, remainder)?;
             // Gives a zero the sign of the divisor and leaves all other values unchanged, with slope 1: `0 - (0 - m)`
@@ -140,7 +159,7 @@ pub fn floor_modulo<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
             let mirrored = b.subtract(0, modulo)?;
             let positive = b.subtract(0, &mirrored)?;
             let negative = b.negate(mirrored)?;
-            let is_negative = b.less(&y, 0)?;
+            let is_negative = b.less(y, 0)?;
             b.select(is_negative, negative, positive)
         }
     }

@@ -1,10 +1,13 @@
-//! Definitions of reads at positions given by a tensor.
+//! Definitions of reads at positions given by a tensor, and of positions.
 
+use super::arrange::positions;
 use crate::builder::{BuildCreate, BuildElementwise, BuildIndex, BuildShape, Builder};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::infer::index::{nothing, require_integers};
-use crate::shape::{Axis, AxisList, AxisRef, Shape, merge_names};
+use crate::infer::reduce::index_dtype;
+use crate::scalar::Number;
+use crate::shape::{Axis, AxisList, AxisRef, Shape, TensorType, merge_names};
 
 /// See [`BuildIndex::take`].
 ///
@@ -69,4 +72,75 @@ pub fn take_along_axis<B: Builder>(b: &mut B, x: &B::V, indices: &B::V, axis: Ax
     let axes: AxisList = ty.shape.axes().collect();
     let gathered = b.gather(x, positions, axes)?;
     b.reshape_to(gathered, at.shape.with_names(ty.shape.names().map(|name| name.cloned()))?)
+}
+
+/// See [`BuildIndex::unravel_index`].
+///
+/// # Errors
+/// As the method.
+pub fn unravel_index<B: Builder>(b: &mut B, indices: &B::V, shape: &Shape) -> Result<Vec<B::V>> {
+    let at = b.ty(indices);
+    require_integers("unravel_index", &at)?;
+    let ty = TensorType::new(DType::S64, shape.without_names())?;
+    let size = ty.shape.size();
+    let dtype = index_dtype(size);
+    let ty = TensorType { dtype, ..ty };
+    if let Some(axis) = ty.shape.axes().find(|&axis| ty.shape[axis] == 0) {
+        if at.size() > 0 {
+            return Err(nothing("unravel_index", &ty, axis, &at));
+        }
+        return ty.shape.axes().map(|_| b.as_type(indices, dtype)).collect();
+    }
+    // Merged with a signed dtype, the greatest u64 would become negative.
+    let computed = if at.dtype == DType::U64 { DType::U64 } else { at.dtype.merge(dtype) };
+    let index = b.as_type(indices, computed)?;
+    // The index is in range where its entry on the first axis is, which `take` requires of positions.
+    let (&first, rest) = ty.shape.sizes().split_first().unwrap_or((&1, &[]));
+    let mut stride: usize = rest.iter().product();
+    let row = if stride == 1 { index.clone() } else { b.floor_divide(&index, Number::from(stride))? };
+    let rows = b.iota(Shape::new(&[first]), dtype, None)?;
+    let counted = b.ty(&rows);
+    let row = b.take(rows, row, 0).map_err(|error| {
+        let &ErrorKind::IndexRange { index, .. } = error.kind() else { return error };
+        let got = if ty.shape.rank() == 0 { counted.clone() } else { ty.clone() };
+        ErrorKind::IndexRange { op: "unravel_index", index, axis: 0, got }.into()
+    })?;
+    if ty.shape.rank() == 0 {
+        return Ok(Vec::new());
+    }
+    let mut entries = vec![row];
+    let is_negative = b.less(&index, 0)?;
+    let from_end = b.add(&index, Number::from(size))?;
+    let index = b.select(is_negative, from_end, index)?;
+    let mut left = b.clip(index, 0, Number::from(size - 1))?;
+    for &size in rest {
+        left = b.remainder(left, Number::from(stride))?;
+        stride /= size;
+        let entry = if stride == 1 { left.clone() } else { b.quotient(&left, Number::from(stride))? };
+        entries.push(b.as_type(entry, dtype)?);
+    }
+    Ok(entries)
+}
+
+/// See [`BuildIndex::tril_indices`] and [`BuildIndex::triu_indices`].
+///
+/// # Errors
+/// As the methods.
+pub fn triangle<B: Builder>(
+    b: &mut B,
+    (op, lower): (&'static str, bool),
+    [rows, columns]: [usize; 2],
+    offset: i64,
+) -> Result<(B::V, B::V)> {
+    let matrix = TensorType::new(DType::S64, Shape::new(&[rows, columns]))?;
+    // The columns of a row in the triangle. Diagonals outside the matrix are equivalent to the nearest one outside.
+    let offset = offset.clamp(-(rows as i64), columns as i64);
+    let bound = |row: usize, beyond: i64| (row as i64 + offset + beyond).clamp(0, columns as i64) as usize;
+    let range = |row: usize| if lower { 0..bound(row, 1) } else { bound(row, 0)..columns };
+    let count = (0..rows).map(|row| range(row).len()).sum();
+    let dtype = index_dtype(matrix.shape.sizes().iter().copied().max().unwrap_or(0));
+    let row = (0..rows).flat_map(|row| range(row).map(move |_| row));
+    let row = positions(b, op, row, count, dtype)?;
+    let column = positions(b, op, (0..rows).flat_map(range), count, dtype)?;
+    Ok((row, column))
 }

@@ -1,8 +1,11 @@
 //! Composites: functions over any builder, shared by eager calls, traces, gradient rules and block defaults. Callers
 //! use the builder's methods of the same names.
 
+pub mod arrange;
 pub mod block;
 pub mod create;
+pub mod derived;
+pub mod einsum;
 pub mod elementwise;
 pub mod fold;
 pub mod fourier;

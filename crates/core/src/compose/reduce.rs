@@ -1,5 +1,6 @@
 //! Means, variances, covariances, sums of exponentials and scans.
 
+use super::derived::isclose;
 use super::{accumulation_dtype, working_dtype};
 use crate::builder::{
     BuildControl, BuildCreate, BuildElementwise, BuildLinalg, BuildReduce, BuildShape, Builder,
@@ -266,26 +267,7 @@ pub fn all_close<B: Builder>(
     rtol: f64,
     atol: f64,
 ) -> Result<B::V> {
-    let merged = b.ty(x).dtype.merge(b.ty(y).dtype);
-    let working = if !merged.is_inexact() { DType::F64 } else { working_dtype(merged) };
-    // Equal values are close without rounding: infinities, and integers beyond the precision of a float.
-    let equal = b.equal(x, y)?;
-    let (left, right) = (b.as_type(x, working)?, b.as_type(y, working)?);
-    let difference = b.subtract(&left, &right)?;
-    let difference = b.abs(difference)?;
-    let size = b.abs(&right)?;
-    let relative = b.multiply(&size, rtol)?;
-    let bound = b.add(relative, atol)?;
-    let within = b.less_equal(difference, bound)?;
-    // The tolerance for an infinite `y` is infinite, so that every value would be within it.
-    let finite = b.less(size, f64::INFINITY)?;
-    let within = b.logical_and(within, finite)?;
-    let mut close = b.logical_or(equal, within)?;
-    if equal_nan {
-        let (left, right) = (b.is_nan(x)?, b.is_nan(y)?);
-        let both = b.logical_and(left, right)?;
-        close = b.logical_or(close, both)?;
-    }
+    let close = isclose(b, x, y, equal_nan, rtol, atol)?;
     b.all(close, Axes::All, false)
 }
 

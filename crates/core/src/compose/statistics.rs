@@ -1,10 +1,11 @@
-//! Differences of neighbours, and statistics of sorted elements.
+//! Differences of neighbours, traces, counts, and statistics of sorted elements.
 
 use crate::builder::{
     Arg, BuildCreate, BuildElementwise, BuildIndex, BuildOrder, BuildReduce, BuildShape, Builder,
 };
+use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
-use crate::infer::reduce::{index_dtype, require_number};
+use crate::infer::reduce::{index_dtype, require_elements, require_number, require_real};
 use crate::op::{Block, CumulativeOp, Direction, Domain, Op, TieBreak};
 use crate::scalar::Number;
 use crate::shape::{Axes, Axis, AxisRef, Shape, TensorType};
@@ -38,6 +39,45 @@ pub fn diff<B: Builder>(b: &mut B, x: &B::V, order: i64, axis: &AxisRef) -> Resu
         x = b.subtract(later, earlier)?;
     }
     Ok(x)
+}
+
+/// See [`BuildReduce::trace`].
+///
+/// # Errors
+/// As the method.
+pub fn trace<B: Builder>(b: &mut B, x: &B::V, offset: i64) -> Result<B::V> {
+    let shape = b.ty(x).shape;
+    let diagonal = super::create::diagonal(b, "trace", x, offset)?;
+    let sum = b.sum(diagonal, -1, false)?;
+    let names: Vec<_> = shape.names().take(shape.rank() - 2).map(|name| name.cloned()).collect();
+    b.rename(sum, &names)
+}
+
+/// See [`BuildReduce::count_nonzero`].
+///
+/// # Errors
+/// As the method.
+pub fn count_nonzero<B: Builder>(b: &mut B, x: &B::V, axes: &Axes, keep_axes: bool) -> Result<B::V> {
+    // The axes are checked before the comparison, so that an error names this function.
+    let axes = b.ty(x).shape.resolve_all("count_nonzero", axes)?;
+    let is_nonzero = b.not_equal(x, 0)?;
+    let counted = b.as_type(is_nonzero, DType::S32)?;
+    b.sum(counted, axes, keep_axes)
+}
+
+/// See [`BuildReduce::ptp`].
+///
+/// # Errors
+/// As the method.
+pub fn ptp<B: Builder>(b: &mut B, x: &B::V, axes: &Axes, keep_axes: bool) -> Result<B::V> {
+    let got = b.ty(x);
+    let axes = got.shape.resolve_all("ptp", axes)?;
+    require_real("ptp", &got)?;
+    require_number("ptp", &got, got.dtype)?;
+    require_elements("ptp", &got, &axes)?;
+    let greatest = b.reduce_max(x, axes.clone(), keep_axes)?;
+    let least = b.reduce_min(x, axes, keep_axes)?;
+    b.subtract(greatest, least)
 }
 
 /// The sorted elements along the axis of a statistic; all elements if it has no axis.

@@ -28,6 +28,36 @@ macro_rules! reduce_functions {
             errors "An axis that the tensor does not have, or that is given twice (`Axis`).";
             example { (x = s32[2][2] "1, 2, 3, 4") x.product("1, false") == s32[2] "2, 12" }
 
+            /// The sum of a diagonal of the last two axes.
+            ///
+            /// - Shape: the other axes, with their names.
+            /// - Dtypes: any; as [`sum`](Self::sum): bools become s32, integers of up to 32 bits become s32 or u32.
+            /// - Gradient: `g` to the elements of the diagonal.
+            fn trace(; offset: i64);
+            errors "A rank below 2 (`Shape`), and an offset outside of the matrix (`Option`).";
+            example { (x = s32[2][2] "1, 2, 3, 4") x.trace("0") == s32 "5" }
+
+            /// The number of elements over axes that are not 0. NaN is not 0.
+            ///
+            /// - Shape: `axes` are removed, or with `keep_axes` have size 1. [`Axes::All`] are all axes, an empty
+            ///   list is none.
+            /// - Dtypes: any; the result is s32.
+            /// - Gradient: zero.
+            fn count_nonzero(; axes: Axes, keep_axes: bool);
+            errors "An axis that the tensor does not have, or that is given twice (`Axis`).";
+            example { (x = s32[2][2] "1, 0, 3, 4") x.count_nonzero("1, false") == s32[2] "1, 2" }
+
+            /// The greatest element over axes minus the least; NaN if any element is NaN.
+            ///
+            /// - Shape: `axes` are removed, or with `keep_axes` have size 1. [`Axes::All`] are all axes, an empty
+            ///   list is none.
+            /// - Dtypes: any but bool and complex; unchanged. Integers wrap.
+            /// - Gradient: `g`, in equal shares to the greatest elements, and `-g` to the least.
+            fn ptp(; axes: Axes, keep_axes: bool);
+            errors "An axis that the tensor does not have, or that is given twice (`Axis`); nothing to reduce (`Shape`); \
+                bools and complex elements (`DType`).";
+            example { (x = s32[2][2] "1, 5, 3, 4") x.ptp("1, false") == s32[2] "4, 1" }
+
             /// The greatest element over axes; NaN if any element is NaN. [`max`](Self::max) compares two operands
             /// instead.
             ///

@@ -92,7 +92,7 @@ pub(crate) fn require_number(op: &'static str, x: &TensorType, dtype: DType) -> 
 }
 
 /// Requires elements for a reduction without an identity, unless its result is empty.
-fn require_elements(op: &'static str, x: &TensorType, axes: &[Axis]) -> Result<()> {
+pub(crate) fn require_elements(op: &'static str, x: &TensorType, axes: &[Axis]) -> Result<()> {
     let empty = axes.iter().find(|&&axis| x.shape[axis] == 0);
     let results = x.shape.reduced(axes, false).size();
     match empty {

@@ -114,6 +114,7 @@ pub(super) fn concatenate(inputs: &[&TensorType], axis: Axis) -> Result<TensorTy
         let sum = fits.then(|| shape[axis].checked_add(ty.shape[axis])).flatten();
         let Some(sum) = sum else {
             return Err(ErrorKind::ConcatenateShapes {
+                op: "concatenate",
                 position: i + 1,
                 got: (*ty).clone(),
                 first: (*first).clone(),

@@ -184,19 +184,82 @@ fn blocks_and_composites_have_the_types_of_their_definitions() {
 }
 
 #[test]
+fn derived_functions_of_one_operand_have_their_dtypes() {
+    for &dtype in DType::ALL {
+        let ty = format!("{dtype}[x: 2][3]");
+        let float = dtype.to_float();
+        let floats = format!("{float}[x: 2][3]");
+        assert_eq!(check(&[&ty], |b, v| b.reciprocal(v[0])), floats);
+        assert_eq!(check(&[&ty], |b, v| b.exp2(v[0])), floats);
+        assert_eq!(check(&[&ty], |b, v| b.sinc(v[0])), floats);
+        assert_eq!(check(&[&ty], |b, v| b.isfinite(v[0])), "bool[x: 2][3]");
+        assert_eq!(check(&[&ty, "u8[3]"], |b, v| b.isclose(v[0], v[1], false, 0.0, 1.0)), "bool[x: 2][3]");
+        assert_eq!(check(&[&ty], |b, v| b.nan_to_num(v[0], 0.0, None, Some(1.0))), ty);
+        assert_eq!(check(&[&ty], |b, v| b.square(v[0])), ty);
+        let texts = [
+            (check(&[&ty], |b, v| b.signbit(v[0])), "bool[x: 2][3]".to_owned()),
+            (check(&[&ty], |b, v| b.trunc(v[0])), ty.clone()),
+            (check(&[&ty], |b, v| b.radians(v[0])), floats.clone()),
+            (check(&[&ty], |b, v| b.degrees(v[0])), floats),
+        ];
+        for (name, (text, wanted)) in ["signbit", "trunc", "radians", "degrees"].iter().zip(texts) {
+            if dtype.is_complex() {
+                let refusal =
+                    format!("{name}: the operand is {ty}, it must be an integer or a float, not complex");
+                assert!(text.starts_with(&refusal), "{text}");
+            } else {
+                assert_eq!(text, wanted, "{name}");
+            }
+        }
+    }
+    assert_eq!(check(&[], |b, _| b.exp2(3)), "f32");
+}
+
+#[test]
+fn derived_functions_of_two_operands_are_floats() {
+    for &a in DType::ALL {
+        for &b in DType::ALL {
+            let (left, right) = (format!("{a}[x: 2][1]"), format!("{b}[3]"));
+            let types = [left.as_str(), right.as_str()];
+            let results = [
+                ("copysign", check(&types, |b, v| b.copysign(v[0], v[1]))),
+                ("hypot", check(&types, |b, v| b.hypot(v[0], v[1]))),
+                ("logaddexp", check(&types, |b, v| b.logaddexp(v[0], v[1]))),
+                ("heaviside", check(&types, |b, v| b.heaviside(v[0], v[1]))),
+                ("nextafter", check(&types, |b, v| b.nextafter(v[0], v[1]))),
+            ];
+            let merged = a.merge(b).to_float();
+            for (name, text) in results {
+                if merged.is_complex() {
+                    assert!(text.starts_with(&format!("{name}: the operands are")), "{text}");
+                } else {
+                    assert_eq!(text, format!("{merged}[x: 2][3]"), "{name}");
+                }
+            }
+        }
+    }
+    // An integer that the other operand's dtype does not hold is a float.
+    assert_eq!(check(&["u8[2]"], |b, v| b.hypot(v[0], 300)), "f32[2]");
+    assert_eq!(check(&["bf16[2]"], |b, v| b.logaddexp(0.5, v[0])), "bf16[2]");
+}
+
+#[test]
 fn floor_division_keeps_the_merged_dtype() {
     for &a in DType::ALL {
         for &b in DType::ALL {
             let (left, right) = (format!("{a}[x: 2][1]"), format!("{b}[3]"));
             let quotient = check(&[&left, &right], |g, v| g.floor_divide(v[0], v[1]));
             let modulo = check(&[&left, &right], |g, v| g.floor_modulo(v[0], v[1]));
+            let both = check(&[&left, &right], |g, v| g.divmod(v[0], v[1]));
             let merged = a.merge(b);
             if merged.is_complex() || merged.is_bool() {
                 assert!(quotient.starts_with("floor_divide: the operands are"), "{quotient}");
                 assert!(modulo.starts_with("floor_modulo: the operands are"), "{modulo}");
+                assert!(both.starts_with("divmod: the operands are"), "{both}");
             } else {
                 assert_eq!(quotient, format!("{merged}[x: 2][3]"));
                 assert_eq!(modulo, format!("{merged}[x: 2][3]"));
+                assert_eq!(both, format!("{quotient}, {modulo}"));
             }
         }
     }

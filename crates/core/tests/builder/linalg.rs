@@ -90,3 +90,32 @@ fn matmul_broadcasts_what_leads() {
          equal or 1"
     );
 }
+
+#[test]
+fn einsum_has_an_axis_for_each_letter_of_the_result() {
+    assert_eq!(
+        check(&["u8[x: 2][3]", "s8[4][3]"], |b, v| b.einsum("ij,kj->ki", &[v[0], v[1]])),
+        "s16[4][x: 2]"
+    );
+    assert_eq!(check(&["f32[5][2][3]", "f32[3][4]"], |b, v| b.einsum("...ij,jk", v)), "f32[5][2][4]");
+    assert_eq!(check(&["bool[x: 3][3]"], |b, v| b.einsum("ii->i", v)), "s32[x: 3]");
+    assert_eq!(
+        check(&["f32[2][3]"], |b, v| b.einsum("ij->ik", v)),
+        "einsum: equation is \"ij->ik\", it must be an equation whose result has indices of the operands; none has \"k\""
+    );
+}
+
+#[test]
+fn products_over_axes_and_vectors() {
+    assert_eq!(
+        check(&["f32[2][3][4]", "f32[3][4][y: 5]"], |b, v| b.tensordot(v[0], v[1], 2)),
+        "f32[2][y: 5]"
+    );
+    assert_eq!(check(&["f32[2][3]", "f32[2][5]"], |b, v| b.tensordot(v[0], v[1], (0, 0))), "f32[3][5]");
+    assert_eq!(check(&["f32[x: 2][3]", "f32[4][3]"], |b, v| b.inner(v[0], v[1])), "f32[x: 2][4]");
+    assert_eq!(check(&["bool[2][3]", "bool[6]"], |b, v| b.vdot(v[0], v[1])), "s32");
+    assert_eq!(check(&["f32[7][1][3]", "f32[y: 5][3]"], |b, v| b.vecdot(v[0], v[1], -1)), "f32[7][y: 5]");
+    assert_eq!(check(&["u8[2][3]", "u8[4]"], |b, v| b.kron(v[0], v[1])), "u8[2][12]");
+    assert_eq!(check(&["f32[x: 5][3]", "f32[3]"], |b, v| b.cross(v[0], v[1], -1)), "f32[x: 5][3]");
+    assert_eq!(check(&["f32[3]", "f32[3][5]"], |b, v| b.cross(v[0], v[1], 0)), "f32[3][5]");
+}

@@ -1,5 +1,6 @@
 //! Types and errors of every function of the builder, by family.
 
+mod arrange;
 mod control;
 mod create;
 mod elementwise;
@@ -53,6 +54,12 @@ impl Describe for Value {
 impl Describe for (Value, Value) {
     fn describe(&self, graph: &Graph) -> String {
         format!("{}, {}", self.0.describe(graph), self.1.describe(graph))
+    }
+}
+
+impl Describe for Vec<Value> {
+    fn describe(&self, graph: &Graph) -> String {
+        self.iter().map(|value| value.describe(graph)).collect::<Vec<_>>().join(", ")
     }
 }
 

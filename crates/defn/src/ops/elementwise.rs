@@ -7,7 +7,7 @@ use defn_core::builder::{Arg, BuildControl, BuildElementwise};
 use defn_core::{DType, Location, Result};
 
 use super::{eager, pair};
-use crate::expr::Operand;
+use crate::expr::{Operand, record};
 use crate::{Expr, Tensor};
 
 /// The unary ops of the catalogue.
@@ -77,7 +77,33 @@ unary! {
     example { (x = f32[2] "100.0, 1.0") x.log10() == f32[2] "2.0, 0.0" }
 }
 
+methods! {
+    /// The elements with numbers in place of NaN and of infinities. Without a number for an infinity it becomes the
+    /// greatest or least finite number of the dtype. Each part of a complex number is replaced.
+    ///
+    /// - Shape: unchanged; axis names are kept.
+    /// - Dtypes: any; unchanged. Integers and bools stay as they are.
+    /// - Gradient: `g` where the element stays, zero where it is replaced.
+    fn nan_to_num(nan: f64, posinf: Option<f64>, neginf: Option<f64>)
+        |ops, x| ops.nan_to_num(x, nan, posinf, neginf);
+    errors no_own_errors!();
+    example {
+        (x = f32[3] "f32::NAN, f32::INFINITY, 2.0") x.nan_to_num("0.0, None, None") == f32[3] "0.0, f32::MAX, 2.0"
+    }
+}
+
 with_operands! {
+    /// Whether elements are equal within `atol + rtol * |other|`. Equal infinities count as equal, and with `equal_nan`
+    /// NaNs do, too.
+    ///
+    /// - Shape: both operands broadcast together; axis names merge.
+    /// - Dtypes: any; the result is bool.
+    /// - Gradient: zero.
+    fn isclose(other; equal_nan: bool, rtol: f64, atol: f64)
+        |ops, x| ops.isclose(x, other, equal_nan, rtol, atol);
+    errors "Shapes that do not broadcast (`Shape`), and axis names that differ (`Axis`).";
+    example { (x = f32[2] "1.0, 3.0") x.isclose("1.0, false, 0.0, 1.5") == bool[2] "true, false" }
+
     /// Whether all elements are equal within `atol + rtol * |other|`. Equal infinities count as equal, and with
     /// `equal_nan` NaNs do, too.
     ///
@@ -109,9 +135,84 @@ binary! {
     fn floor_modulo;
     errors binary_errors!(floor_modulo RealNumber ZeroDivisor);
     example { (x = s32[2] "7, -7") x.floor_modulo("4") == s32[2] "3, 1" }
+
+    /// The magnitude of `a` with the sign bit of `b`, also that of -0.0 and of NaN.
+    ///
+    /// - Shape: both operands broadcast together; axis names merge.
+    /// - Dtypes: any but complex; promoted, integers and bools to f32. A plain number takes the dtype of the tensor that
+    ///   it meets.
+    /// - Gradient: `g`, or `-g` where the sign of `a` changes; zero to `b`.
+    fn copysign;
+    errors binary_errors!(copysign Real);
+    example { (x = f32[2] "1.5, -2.0") x.copysign("-0.0") == f32[2] "-1.5, -2.0" }
+
+    /// `sqrt(a^2 + b^2)` without overflow in between; infinite if an operand is, even beside NaN.
+    ///
+    /// - Shape: both operands broadcast together; axis names merge.
+    /// - Dtypes: any but complex; promoted, integers and bools to f32. A plain number takes the dtype of the tensor that
+    ///   it meets.
+    /// - Gradient: `g * a / y` and `g * b / y`; zero where both operands are 0, and where one is infinite.
+    fn hypot;
+    errors binary_errors!(hypot Real);
+    example { (x = f32[2] "3.0, 3e30") x.hypot("0.0") == f32[2] "3.0, 3e30" }
+
+    /// `log(exp(a) + exp(b))` without overflow in between.
+    ///
+    /// - Shape: both operands broadcast together; axis names merge.
+    /// - Dtypes: any but complex; promoted, integers and bools to f32. A plain number takes the dtype of the tensor that
+    ///   it meets.
+    /// - Gradient: `g` times the softmax of both operands.
+    fn logaddexp;
+    errors binary_errors!(logaddexp Real);
+    example { (x = f32[2] "1000.0, f32::NEG_INFINITY") x.logaddexp("f32::NEG_INFINITY") == f32[2] "1000.0, f32::NEG_INFINITY" }
+
+    /// 0 where `a` is negative, 1 where it is positive, `b` where it is 0, and NaN where it is NaN.
+    ///
+    /// - Shape: both operands broadcast together; axis names merge.
+    /// - Dtypes: any but complex; promoted, integers and bools to f32. A plain number takes the dtype of the tensor that
+    ///   it meets.
+    /// - Gradient: zero to `a`, `g` to `b` where `a` is 0.
+    fn heaviside;
+    errors binary_errors!(heaviside Real);
+    example { (x = f32[3] "-2.0, 0.0, 3.0") x.heaviside("0.5") == f32[3] "0.0, 0.5, 1.0" }
+
+    /// The next float from `a` towards `b`; `b` where both are equal, and NaN where one is NaN.
+    ///
+    /// - Shape: both operands broadcast together; axis names merge.
+    /// - Dtypes: any but complex; promoted, integers and bools to f32. A plain number takes the dtype of the tensor that
+    ///   it meets.
+    /// - Gradient: zero.
+    fn nextafter;
+    errors binary_errors!(nextafter Real);
+    example { (x = f32[1] "1.0") x.nextafter("2.0") == f32[1] "1.0 + f32::EPSILON" }
 }
 
 impl Expr {
+    /// [`floor_divide`](Self::floor_divide) and [`floor_modulo`](Self::floor_modulo): Python's `divmod`.
+    ///
+    /// - Shape: both operands broadcast together; axis names merge.
+    /// - Dtypes: any but complex, but not two bools; promoted. A plain number takes the dtype of the tensor that it meets.
+    /// - Gradient: those of both functions.
+    ///
+    /// ```
+    /// # use defn::{Expr, Tensor, jit};
+    /// let parts = jit(|x: Expr| x.divmod(4));
+    /// let (quotient, remainder) = parts.call(Tensor::from_slice(&[7, -7], &[2])?)?;
+    /// assert_eq!(quotient.to_vec::<i32>()?, [1, -2]);
+    /// assert_eq!(remainder.to_vec::<i32>()?, [3, 1]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast (`Shape`), axis names that differ (`Axis`), a plain integer that the dtype does not
+    /// hold (`Range`), complex operands and two bools (`DType`). The error comes out of
+    /// [`Jit::call`](crate::Jit::call).
+    #[track_caller]
+    pub fn divmod(&self, other: impl Into<Operand>) -> (Expr, Expr) {
+        let location = Location::caller();
+        Expr::both(pair(self, other.into()).and_then(|(a, b)| record(location, |ops| ops.divmod(a, b))))
+    }
+
     /// The elements of `on_true` where this is not zero, else those of `on_false`.
     ///
     /// - Shape: all three broadcast together; axis names merge.
@@ -169,6 +270,30 @@ impl Expr {
 }
 
 impl Tensor {
+    /// [`floor_divide`](Self::floor_divide) and [`floor_modulo`](Self::floor_modulo): Python's `divmod`.
+    ///
+    /// - Shape: both operands broadcast together; axis names merge.
+    /// - Dtypes: any but complex, but not two bools; promoted. A plain number takes the dtype of the tensor that it meets.
+    /// - Gradient: those of both functions.
+    ///
+    /// ```
+    /// # use defn::Tensor;
+    /// let (quotient, remainder) = Tensor::from_slice(&[7, -7], &[2])?.divmod(4)?;
+    /// assert_eq!(quotient.to_vec::<i32>()?, [1, -2]);
+    /// assert_eq!(remainder.to_vec::<i32>()?, [3, 1]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast (`Shape`), axis names that differ (`Axis`), a plain integer that the dtype does not
+    /// hold (`Range`), complex operands and two bools (`DType`), and an integer divisor of 0 (`Division`); a compiled
+    /// function computes the quotient -1 and the remainder of the operands instead.
+    #[track_caller]
+    pub fn divmod(&self, other: impl Into<Arg<core::Tensor>>) -> Result<(Tensor, Tensor)> {
+        let (quotient, remainder) = eager(Location::caller(), |ops| ops.divmod(&self.0, other))?;
+        Ok((Tensor(quotient), Tensor(remainder)))
+    }
+
     /// The elements of `on_true` where this is not zero, else those of `on_false`.
     ///
     /// - Shape: all three broadcast together; axis names merge.

@@ -181,6 +181,7 @@ macro_rules! shared {
 /// ```
 pub type PadMode = core::builder::PadMode<core::Tensor>;
 
+mod arrange;
 mod create;
 mod elementwise;
 mod fold;

@@ -1,7 +1,7 @@
 //! Shapes, names of axes, slices and joins.
 
 use defn_core as core;
-use defn_core::builder::{Arg, BuildShape};
+use defn_core::builder::{Arg, BuildArrange, BuildShape};
 use defn_core::{Axes, AxisRef, Location, Number, Result, Shape};
 
 use super::eager;

@@ -111,11 +111,31 @@ functions! {
     };
     floor_divide(a: Arg<Tensor>, b: Arg<Tensor>) => |ops| ops.floor_divide(a, b);
     floor_modulo(a: Arg<Tensor>, b: Arg<Tensor>) => |ops| ops.floor_modulo(a, b);
+    copysign(a: Arg<Tensor>, b: Arg<Tensor>) => |ops| ops.copysign(a, b);
+    hypot(a: Arg<Tensor>, b: Arg<Tensor>) => |ops| ops.hypot(a, b);
+    logaddexp(a: Arg<Tensor>, b: Arg<Tensor>) => |ops| ops.logaddexp(a, b);
+    heaviside(a: Arg<Tensor>, b: Arg<Tensor>) => |ops| ops.heaviside(a, b);
+    nextafter(a: Arg<Tensor>, b: Arg<Tensor>) => |ops| ops.nextafter(a, b);
     select(pred: Arg<Tensor>, on_true: Arg<Tensor>, on_false: Arg<Tensor>)
         => |ops| ops.select(pred, on_true, on_false);
     clip(tensor: Arg<Tensor>, lo: Arg<Tensor>, hi: Arg<Tensor>) => |ops| ops.clip(tensor, lo, hi);
+    isclose(a: Arg<Tensor>, b: Arg<Tensor>, equal_nan: bool, rtol: f64, atol: f64)
+        => |ops| ops.isclose(a, b, equal_nan, rtol, atol);
+    nan_to_num(tensor: Arg<Tensor>, nan: f64, posinf: Option<f64> = None, neginf: Option<f64> = None)
+        => |ops| ops.nan_to_num(tensor, nan, posinf, neginf);
     all_close(a: Arg<Tensor>, b: Arg<Tensor>, equal_nan: bool, rtol: f64, atol: f64)
         => |ops| ops.all_close(a, b, equal_nan, rtol, atol);
+}
+
+#[pyfunction]
+fn divmod(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Fallible<(PyTensor, PyTensor)> {
+    guard(|| {
+        let (a, b) = (convert::arg("divmod", a)?, convert::arg("divmod", b)?);
+        let operands = Operands::sides(&a, &b);
+        let pair = run(size_of_arg(&a) + size_of_arg(&b), |ops| ops.divmod(a, b));
+        let (quotient, remainder) = pair.map_err(|fault| operands.blame(fault))?;
+        Ok((PyTensor::new(quotient), PyTensor::new(remainder)))
+    })
 }
 
 pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -127,5 +147,6 @@ pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     }
     // `log` also takes a base, and so replaces the op of the same name.
     add_shared(module)?;
+    module.add_function(wrap_pyfunction!(divmod, module)?)?;
     add_declared(module)
 }

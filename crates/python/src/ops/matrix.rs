@@ -1,7 +1,7 @@
 //! Linear systems, factorizations, and functions based on them.
 
 use defn_core::Tensor;
-use defn_core::builder::{Arg, BuildMatrix, NormOrder, Ops};
+use defn_core::builder::{Arg, BuildMatrix, Builder, NormOrder, Ops};
 use defn_core::op::{QrMode, Transform};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyString};
@@ -128,9 +128,11 @@ macro_rules! matrices {
 matrices! {
     "adjoint": linalg_adjoint(x: Arg<Tensor>) -> PyTensor, |ops| ops.adjoint(x);
     "cholesky": linalg_cholesky(x: Arg<Tensor>) -> PyTensor, |ops| ops.cholesky(x);
+    "cond": linalg_cond(x: Arg<Tensor>, ord: Option<NormOrder>) -> PyTensor, |ops| ops.cond(x, ord);
     "determinant": linalg_determinant(x: Arg<Tensor>) -> PyTensor, |ops| ops.determinant(x);
     "eigh": linalg_eigh(x: Arg<Tensor>, max_iter: usize, eps: f64) -> Two,
         |ops| ops.eigh(x, max_iter, eps);
+    "eigvalsh": linalg_eigvalsh(x: Arg<Tensor>) -> PyTensor, |ops| ops.eigvalsh(x);
     "invert": linalg_invert(x: Arg<Tensor>) -> PyTensor, |ops| ops.invert(x);
     "least_squares": linalg_least_squares(a: Arg<Tensor>, b: Arg<Tensor>, eps: f64) -> PyTensor,
         |ops| ops.least_squares(a, b, eps);
@@ -139,13 +141,19 @@ matrices! {
         |ops| ops.matrix_power(x, power);
     "matrix_rank": linalg_matrix_rank(x: Arg<Tensor>, eps: f64) -> PyTensor,
         |ops| ops.matrix_rank(x, eps);
+    "multi_dot": linalg_multi_dot(tensors: Vec<Arg<Tensor>>) -> PyTensor, |ops| {
+        let tensors = ops.weak_all("multi_dot", tensors)?;
+        ops.multi_dot(&tensors)
+    };
     "norm": linalg_norm(x: Arg<Tensor>, ord: Option<NormOrder>, axes: defn_core::Axes, keep_axes: bool) -> PyTensor,
         |ops| ops.norm(x, ord, axes, keep_axes);
     "pinv": linalg_pinv(x: Arg<Tensor>, eps: f64) -> PyTensor, |ops| ops.pinv(x, eps);
     "qr": linalg_qr(x: Arg<Tensor>, mode: QrMode, eps: f64) -> Two, |ops| ops.qr(x, mode, eps);
+    "slogdet": linalg_slogdet(x: Arg<Tensor>) -> Two, |ops| ops.slogdet(x);
     "solve": linalg_solve(a: Arg<Tensor>, b: Arg<Tensor>) -> PyTensor, |ops| ops.solve(a, b);
     "svd": linalg_svd(x: Arg<Tensor>, max_iter: usize, full_matrices: bool) -> Three,
         |ops| ops.svd(x, max_iter, full_matrices);
+    "svdvals": linalg_svdvals(x: Arg<Tensor>) -> PyTensor, |ops| ops.svdvals(x);
     "triangular_solve": linalg_triangular_solve(
         a: Arg<Tensor>, b: Arg<Tensor>, lower: bool, left_side: bool, transform_a: Transform
     ) -> PyTensor, |ops| ops.triangular_solve(a, b, lower, left_side, transform_a);

@@ -2,6 +2,7 @@
 //!
 //! A function parses its positional arguments and calls the builder's method of the same name.
 
+mod arrange;
 mod collective;
 mod create;
 mod elementwise;
@@ -47,6 +48,7 @@ const RELEASE_BYTES: usize = 256 << 10;
 
 /// Adds every function to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    arrange::add(module)?;
     collective::add(module)?;
     create::add(module)?;
     elementwise::add(module)?;

@@ -29,7 +29,7 @@ pub(crate) trait Parse: Sized {
 }
 
 /// The object itself. A missing argument is an error, since None is not an operand.
-fn require<'a, 'py>(
+pub(super) fn require<'a, 'py>(
     op: &'static str,
     what: &'static str,
     value: Option<&'a Bound<'py, PyAny>>,
@@ -191,6 +191,12 @@ impl Parse for f64 {
             Some(number) => Ok(number),
             None => Err(convert::bad(op, what, value, "a float")?),
         }
+    }
+}
+
+impl Parse for Option<f64> {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        value.map(|value| f64::parse(op, what, Some(value))).transpose()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Data movement without arithmetic.
 
-use defn_core::builder::{Arg, BuildShape, Builder, Cut, PadMode, Size, Start};
+use defn_core::builder::{Arg, BuildArrange, BuildShape, Builder, Cut, PadMode, Size, Start};
 use defn_core::{Axes, AxisRef, Name, Shape, Tensor, vectorize};
 use pyo3::Borrowed;
 use pyo3::prelude::*;

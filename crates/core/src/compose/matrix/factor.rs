@@ -387,7 +387,13 @@ fn determinant_by_lu<B: Builder>(b: &mut B, batch: &Batch<B::V>) -> Result<B::V>
     let (permutation, _, upper) = b.lu(batch.value.clone())?;
     let diagonal = b.take_diagonal(upper, 0)?;
     let size = b.product(diagonal, [1], false)?;
-    // The parity of the permutation, from the number of inversions.
+    let odd = odd_permutation(b, permutation, n)?;
+    let negative = b.negate(size.clone())?;
+    b.select(odd, negative, size)
+}
+
+/// Whether the determinant of each permutation matrix of `n` rows is -1, from the number of inversions.
+pub(super) fn odd_permutation<B: Builder>(b: &mut B, permutation: B::V, n: usize) -> Result<B::V> {
     let permutation = b.not_equal(permutation, 0)?;
     let order = b.argmax(permutation, Some(AxisRef::Index(1)), false, TieBreak::Low, DType::S32)?;
     let before = b.new_axis(order.clone(), 2, None)?;
@@ -397,7 +403,5 @@ fn determinant_by_lu<B: Builder>(b: &mut B, batch: &Batch<B::V>) -> Result<B::V>
     let earlier = b.less(rows, columns)?;
     let wrong = b.logical_and(wrong, earlier)?;
     let inversions = b.sum(wrong, [1, 2], false)?;
-    let odd = b.remainder(inversions, 2)?;
-    let negative = b.negate(size.clone())?;
-    b.select(odd, negative, size)
+    b.remainder(inversions, 2)
 }

@@ -4,6 +4,7 @@ pub(crate) mod batch;
 pub mod factor;
 mod semidefinite;
 pub mod spectral;
+pub mod values;
 
 use super::working_dtype;
 use crate::builder::{
