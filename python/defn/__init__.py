@@ -192,7 +192,7 @@ from defn.vmap import (
 )
 
 if TYPE_CHECKING:
-    from defn import blocks
+    from defn import array_api, blocks
 
 __all__ = [
     "At",
@@ -228,6 +228,7 @@ __all__ = [
     "__version__",
     "all_gather",
     "all_reduce",
+    "array_api",
     "associative_scan",
     "axes",
     "axis_index",
@@ -399,10 +400,10 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         """Import a rarely used module, or raise an error that suggests the name to use instead."""
-        if name == "blocks":
+        if name in ("array_api", "blocks"):
             import importlib
 
-            return importlib.import_module("defn.blocks")
+            return importlib.import_module(f"defn.{name}")
         from defn._names import unknown_name
 
         raise unknown_name("defn has nothing", name)

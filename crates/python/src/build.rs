@@ -42,6 +42,9 @@ pub(crate) fn tensor(
         }
         return from_tensor(tensor, dtype, names);
     }
+    if let Some(tensor) = convert::stand_in(value)? {
+        return self::tensor(&tensor, dtype, names, requested, copy);
+    }
     let number = convert::element(value)?;
     let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
     if copy == Some(false) && (number.is_some() || is_list) {

@@ -87,6 +87,12 @@ pub(crate) fn element(value: &Bound<'_, PyAny>) -> Fallible<Option<Number>> {
     }
 }
 
+/// The tensor of an object that stands for one: its attribute `__defn_tensor__`. Arrays of `defn.array_api` have it.
+pub(crate) fn stand_in<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py, PyTensor>>> {
+    let tensor = value.getattr_opt(intern!(value.py(), "__defn_tensor__"))?;
+    Ok(tensor.and_then(|tensor| tensor.cast_into::<PyTensor>().ok()))
+}
+
 /// An operand: a tensor, a weak number, or an array; `None` for any other object.
 pub(crate) fn try_arg(value: &Bound<'_, PyAny>) -> Fallible<Option<Arg<Tensor>>> {
     if let Ok(tensor) = value.cast::<PyTensor>() {
@@ -103,6 +109,9 @@ pub(crate) fn try_arg(value: &Bound<'_, PyAny>) -> Fallible<Option<Arg<Tensor>>>
     }
     if let Some(leaf) = lazy::of(value) {
         return Ok(Some(Arg::Value(leaf.get().read(value.py())?)));
+    }
+    if let Some(tensor) = stand_in(value)? {
+        return Ok(Some(Arg::Value(tensor.get().tensor.clone())));
     }
     Ok(build::from_array(value, None, &backends::default()?)?.map(Arg::Value))
 }

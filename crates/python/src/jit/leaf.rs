@@ -102,6 +102,9 @@ pub(crate) fn ty(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<TensorType> {
     if let Some(leaf) = lazy::of(leaf) {
         return Ok(leaf.get().model(leaf.py())?.ty().clone());
     }
+    if let Some(tensor) = convert::stand_in(leaf)? {
+        return Ok(tensor.get().tensor.ty().clone());
+    }
     match array::find(leaf)? {
         Some(array) => View::new(array)?.ty(),
         None => Err(not_a_leaf(op, leaf)?),

@@ -1,0 +1,225 @@
+"""Functions that sort, search and compare as sets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import defn as dn
+from defn.array_api._array import Array, Number, convert, operands, require, wrap
+from defn.array_api._manipulation import one_axis
+from defn.array_api._promotion import ALL, BOOL, COMPLEX, INTEGER, REAL, REAL_FLOATING
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from defn import Tensor
+
+__all__ = [
+    "argsort",
+    "isin",
+    "nonzero",
+    "searchsorted",
+    "sort",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+    "where",
+]
+
+
+class UniqueAll(NamedTuple):
+    """The distinct elements, with what ``unique_all`` tells of them."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCounts(NamedTuple):
+    """The distinct elements, and how often each occurs."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverse(NamedTuple):
+    """The distinct elements, and the position of each element among them."""
+
+    values: Array
+    inverse_indices: Array
+
+
+def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+    """The elements in order along an axis; NaN is last, or first if they descend."""
+    tensor = require("sort", x, REAL)
+    if not tensor.ndim:
+        return x
+    direction = "desc" if descending else "asc"
+    at = one_axis("sort", axis, tensor.ndim)
+    return wrap(dn.sort(tensor, at, direction=direction, stable=stable))
+
+
+def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+    """The positions that sort the elements along an axis. Equal elements keep their order."""
+    tensor = require("argsort", x, REAL)
+    if not tensor.ndim:
+        return wrap(dn.tensor(0, dtype=dn.s64))
+    direction = "desc" if descending else "asc"
+    at = one_axis("argsort", axis, tensor.ndim)
+    return wrap(dn.argsort(tensor, at, direction=direction, stable=stable, dtype=dn.s64))
+
+
+def nonzero(x: Array, /) -> tuple[Array, ...]:
+    """The positions of the elements that are not 0, an array for each axis.
+
+    Their number depends on the values, so that the array must not be traced.
+    """
+    tensor = require("nonzero", x, ALL)
+    if not tensor.ndim:
+        raise ValueError("nonzero: the array has no axes, it must have at least one")
+    mask = dn.as_type(tensor, dn.bool)
+    return tuple(
+        wrap(dn.iota(tensor.shape, axis=i, dtype=dn.s64)[mask]) for i in range(tensor.ndim)
+    )
+
+
+def where(condition: Array, x1: Array | Number, x2: Array | Number, /) -> Array:
+    """The elements of ``x1`` where the condition is true, and those of ``x2`` elsewhere.
+
+    >>> import defn.array_api as xp
+    >>> xp.where(xp.asarray([True, False]), xp.asarray([1, 2]), 0)
+    Array([1, 0], dtype=int64)
+    """
+    mask = require("where", condition, BOOL)
+    first, second = operands("where", x1, x2, ALL)
+    return wrap(dn.select(mask, first, second))
+
+
+def _precedes(a: Tensor, b: Tensor, also_equal: bool) -> Tensor:
+    """Whether ``a`` is before ``b`` in sorted order, in which NaN is last."""
+    before = dn.less_equal(a, b) if also_equal else dn.less(a, b)
+    if a.dtype not in REAL_FLOATING:
+        return before
+    last = dn.is_nan(b)
+    return before | (last if also_equal else last & ~dn.is_nan(a))
+
+
+def _positions(ordered: Tensor, values: Tensor, right: bool) -> Tensor:
+    """Where values belong in an ordered vector, by halving the range of each at the same time."""
+    size = ordered.shape[0]
+    low = dn.broadcast(dn.s64(0), values.shape)
+    if not size:
+        return low
+    high = dn.broadcast(dn.s64(size), values.shape)
+    for _ in range(size.bit_length()):
+        middle = dn.quotient(low + high, dn.s64(2))
+        # A range that is empty stays so: its middle may be the end of the vector.
+        element = dn.take(ordered, dn.min(middle, dn.s64(size - 1)), axis=0)
+        is_open = dn.less(low, high)
+        goes_up = _precedes(element, values, right) & is_open
+        low, high = (
+            dn.select(goes_up, middle + dn.s64(1), low),
+            dn.select(goes_up | ~is_open, high, middle),
+        )
+    return low
+
+
+def searchsorted(
+    x1: Array,
+    x2: Array | float,
+    /,
+    *,
+    side: Literal["left", "right"] = "left",
+    sorter: Array | None = None,
+) -> Array:
+    """The positions in an ordered vector at which values belong.
+
+    ``side`` is that of equal elements. ``sorter`` has the positions that order ``x1``.
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f'searchsorted: side is {side!r}, it must be "left" or "right"')
+    ordered, values = operands("searchsorted", x1, x2, REAL)
+    if ordered.ndim != 1:
+        raise ValueError(f"searchsorted: x1 has {ordered.ndim} axes, it must have 1")
+    if sorter is not None:
+        ordered = dn.take(ordered, require("searchsorted", sorter, INTEGER), axis=0)
+    return wrap(_positions(ordered, values, side == "right"))
+
+
+def _order(flat: Tensor) -> Tensor:
+    """The positions that sort a vector, complex numbers by their real parts first."""
+    if flat.dtype not in COMPLEX:
+        return dn.argsort(flat, 0, stable=True, dtype=dn.s64)
+    by_imag = dn.argsort(dn.imag(flat), 0, stable=True, dtype=dn.s64)
+    reals = dn.take(dn.real(flat), by_imag, axis=0)
+    by_real = dn.argsort(reals, 0, stable=True, dtype=dn.s64)
+    return dn.take(by_imag, by_real, axis=0)
+
+
+def unique_all(x: Array, /) -> UniqueAll:
+    """The distinct elements in order, the first position and the number of each, and its position
+    for each element of the array.
+
+    The number of elements depends on the values, so that the array must not be traced. Each NaN is
+    distinct.
+    """
+    tensor = require("unique_all", x, ALL)
+    if tensor.is_traced:
+        raise dn.TraceError(
+            "unique: the size of the result depends on values, which a trace does not have; "
+            "call it outside of the definition"
+        )
+    flat = dn.reshape(tensor, (-1,))
+    count = flat.shape[0]
+    order = _order(flat)
+    ordered = dn.take(flat, order, axis=0)
+    is_first = dn.concatenate(
+        [dn.broadcast(dn.tensor(True), (min(count, 1),)), dn.not_equal(ordered[1:], ordered[:-1])]
+    )
+    starts = dn.iota((count,), dtype=dn.s64)[is_first]
+    ends = dn.concatenate([starts[1:], dn.tensor([count], dtype=dn.s64)[: min(count, 1)]])
+    group = dn.cumulative_sum(dn.as_type(is_first, dn.s64)) - dn.s64(1)
+    inverse = dn.indexed_put(dn.broadcast(dn.s64(0), (count,)), dn.reshape(order, (-1, 1)), group)
+    return UniqueAll(
+        wrap(ordered[is_first]),
+        wrap(order[is_first]),
+        wrap(dn.reshape(inverse, tensor.shape)),
+        wrap(ends - starts),
+    )
+
+
+def unique_counts(x: Array, /) -> UniqueCounts:
+    """The distinct elements in order, and the number of each."""
+    found = unique_all(x)
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: Array, /) -> UniqueInverse:
+    """The distinct elements in order, and the position among them of each element."""
+    found = unique_all(x)
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def unique_values(x: Array, /) -> Array:
+    """The distinct elements in order.
+
+    >>> import defn.array_api as xp
+    >>> xp.unique_values(xp.asarray([3, 1, 3]))
+    Array([1, 3], dtype=int64)
+    """
+    return unique_all(x).values
+
+
+def isin(x1: Array | Number, x2: Array | Number, /, *, invert: bool = False) -> Array:
+    """Whether each element of ``x1`` is one of ``x2``; ``invert`` negates. NaN is none."""
+    values, among = operands("isin", x1, x2, ALL)
+    among = dn.reshape(among, (-1,))
+    if values.dtype in COMPLEX or values.dtype == dn.bool or among.shape[0] < 8:
+        found = dn.any(dn.equal(dn.new_axis(values, -1), among), axes=[-1])
+    else:
+        ordered = dn.sort(among, 0)
+        at = dn.min(_positions(ordered, values, right=False), dn.s64(among.shape[0] - 1))
+        found = dn.equal(dn.take(ordered, at, axis=0), values)
+    return wrap(dn.logical_not(found) if invert else convert(found, dn.bool))
