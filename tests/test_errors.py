@@ -36,6 +36,8 @@ OF_DEFAULTS = (
     "one index below the range",
     "a window that begins beyond the axis",
     "a slice put beyond the axis",
+    "an element beyond a shape",
+    "an element before a shape",
 )
 
 

@@ -57,7 +57,7 @@ class Call:
         ]
 
     def run(self, *tensors: dn.Tensor) -> Any:
-        module = dn if hasattr(dn, self.name) else dn.linalg
+        module = dn.linalg if self.name in dn.linalg.__all__ else dn
         args = [filled(value, tensors) for value in self.args]
         options = {name: filled(value, tensors) for name, value in self.options.items()}
         return getattr(module, self.name)(*args, **options)
@@ -272,6 +272,9 @@ class Drawing:
             sizes = list(shape)
             if self.call.name == "concatenate" and sizes:
                 sizes[0] = self.integer(0, 3)
+            if self.call.name == "multi_dot" and sizes:
+                sizes = [shape[-1], self.integer(0, 3)]
+                shape = tuple(sizes)
             more.append(self.leaf(tuple(sizes)))
         return [first, *more]
 
@@ -283,6 +286,30 @@ class Drawing:
 
     def lengths(self) -> list[int]:
         return [self.integer(0, size) for size in self.shape or ()]
+
+    def equation(self) -> Any:
+        """The arguments of einsum, where an operand's size may be 1 or not fit."""
+        equation = self.choice(EQUATIONS)
+        operands = equation.partition("->")[0].replace("...", "").split(",")
+        sizes = {letter: self.integer(0, 3) for letter in "bijkl"}
+        leaves = []
+        for letters in operands:
+            shape = [sizes[letter] if self.often() else 1 for letter in letters]
+            lead = [2] if "..." in equation and self.coin() else []
+            leaves.append(self.leaf((*lead, *shape), names=None))
+        return [equation, *leaves]
+
+    def contraction(self) -> Any:
+        """The arguments of tensordot: the last axes with the first, or lists of axes."""
+        left = self.draw(SHAPES)
+        axes = [axis for axis in range(len(left)) if self.coin()]
+        if self.coin():
+            axes = list(range(len(left) - len(axes), len(left)))
+            right = self.leaf((*[left[axis] for axis in axes], 2), names=None)
+            return [self.leaf(left, names=None), right, len(axes)]
+        right = self.leaf((2, *[left[axis] for axis in axes]), names=None)
+        others = list(range(1, len(axes) + 1))
+        return [self.leaf(left, names=None), right, [axes, others]]
 
     def factors(self) -> Any:
         """The arguments of dot, in one of its three forms."""
@@ -333,8 +360,15 @@ def rank_two(drawing: Drawing) -> tuple[int, ...]:
     return drawing.draw(st.lists(SIZES, min_size=2, max_size=4).map(tuple))
 
 
+EQUATIONS = (
+    *("ij,jk->ik", "ij,kj", "ii->i", "bij,bjk->bik", "i,j->ji", "...i,i->...", "ij->", "ij,ij->j"),
+    *("i,i,i->i", "ij,jk,kl->il", "...ij->...ji"),
+)
+
 # The first tensor's shape, for functions that refuse most shapes.
 FIRST: dict[str, Callable[[Drawing], tuple[int, ...]]] = {
+    "cross": lambda d: (*d.choice([(), (2,), (1, 2)]), 3),
+    "multi_dot": lambda d: d.choice([(2,), (2, 3), (1, 2), (0, 3)]),
     **dict.fromkeys(
         ["tril", "triu", "take_diagonal", "trace", "covariance", "fft2", "ifft2"], rank_two
     ),
@@ -383,6 +417,7 @@ SMALL = {
 # How to draw a parameter, by its name; other parameters are drawn by their annotations.
 NAMED: dict[str, Callable[[Drawing], Any]] = {
     "indices": Drawing.positions,
+    "p": lambda d: d.choice([None, 1, 2, -2, "frobenius", "nuclear"]),
     "segment_ids": Drawing.positions,
     "updates": Drawing.updates,
     "tensors": Drawing.tensors,
@@ -456,7 +491,13 @@ def drawn(draw: Callable[..., Any], name: str) -> Call:
     if name == "dot":
         drawing.call.args = drawing.factors()
         return drawing.call
-    function = getattr(dn if hasattr(dn, name) else dn.linalg, name)
+    if name == "einsum":
+        drawing.call.args = drawing.equation()
+        return drawing.call
+    if name == "tensordot":
+        drawing.call.args = drawing.contraction()
+        return drawing.call
+    function = getattr(dn.linalg if name in dn.linalg.__all__ else dn, name)
     for parameter in inspect.signature(function).parameters.values():
         optional = parameter.default is not parameter.empty
         skipped = parameter.name in LEFT and (optional or parameter.kind is parameter.VAR_KEYWORD)
