@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any, Never
 
 import defn as dn
 from defn.array_api import _promotion
-from defn.array_api._promotion import as_dtype, default_dtype, promote, standard_name, with_number
+from defn.array_api._promotion import (
+    as_dtype,
+    default_dtype,
+    integer_range,
+    promote,
+    standard_name,
+    with_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,7 +103,7 @@ def _with_number(function: str, tensor: Tensor, number: Any) -> tuple[Tensor, Te
 def _checked(function: str, number: Number, dtype: DType) -> DType:
     """The data type, which must have room for an integer."""
     if dtype in _promotion.INTEGER and not isinstance(number, bool):
-        low, high = int(dn.constants.min(dtype)), int(dn.constants.max(dtype))
+        low, high = integer_range(dtype)
         if not low <= number <= high:  # pyright: ignore[reportOperatorIssue]
             raise OverflowError(
                 f"{function}: {number} does not fit {standard_name(dtype)}, it must be in "
@@ -169,17 +176,6 @@ def _binary(name: str, operator: str, fun: Callable[..., Tensor], kinds: frozens
     return forward, reflected, in_place
 
 
-def _compare(name: str, operator: str, fun: Callable[..., Tensor], kinds: frozenset[DType]) -> Any:
-    def method(self: Array, other: Any, /) -> Array:
-        if not number_or_array(other):
-            return NotImplemented
-        return wrap(fun(*operands(operator, self, other, kinds)))
-
-    method.__name__ = f"__{name}__"
-    method.__qualname__ = f"Array.__{name}__"
-    return method
-
-
 class Array:
     """An array of the standard, over a tensor.
 
@@ -199,7 +195,7 @@ class Array:
     __slots__ = ("__weakref__", "_tensor")
     _tensor: Tensor
 
-    # Python asks for the hash of mutable values never, and NumPy's operators give way to ours.
+    # An array may change, so that it has no hash. NumPy's operators give way to ours.
     __hash__: None = None  # type: ignore[assignment]
     __array_priority__ = 2000
 
@@ -378,12 +374,12 @@ class Array:
     __rshift__, __rrshift__, __irshift__ = _binary(
         "rshift", ">>", dn.right_shift, _promotion.INTEGER
     )
-    __eq__ = _compare("eq", "==", dn.equal, _promotion.ALL)
-    __ne__ = _compare("ne", "!=", dn.not_equal, _promotion.ALL)
-    __lt__ = _compare("lt", "<", dn.less, _promotion.REAL)
-    __le__ = _compare("le", "<=", dn.less_equal, _promotion.REAL)
-    __gt__ = _compare("gt", ">", dn.greater, _promotion.REAL)
-    __ge__ = _compare("ge", ">=", dn.greater_equal, _promotion.REAL)
+    __eq__, *_ = _binary("eq", "==", dn.equal, _promotion.ALL)
+    __ne__, *_ = _binary("ne", "!=", dn.not_equal, _promotion.ALL)
+    __lt__, *_ = _binary("lt", "<", dn.less, _promotion.REAL)
+    __le__, *_ = _binary("le", "<=", dn.less_equal, _promotion.REAL)
+    __gt__, *_ = _binary("gt", ">", dn.greater, _promotion.REAL)
+    __ge__, *_ = _binary("ge", ">=", dn.greater_equal, _promotion.REAL)
 
     # Exchange with the package and with other libraries.
 
@@ -476,7 +472,7 @@ def new_array(value: Any, dtype: Any, device: Any, copy: bool | None) -> Array:
         _number_fits(value, found)
         return wrap(to_device(dn.tensor(value, dtype=_checked("asarray", value, found)), device))
     else:
-        tensor = _of_nested(value, wanted, copy)
+        tensor = _of_nested(value, copy)
     if wanted is not None and tensor.dtype != wanted:
         if copy is False:
             raise ValueError(
@@ -497,7 +493,7 @@ def _number_fits(number: Number, dtype: DType) -> None:
         raise TypeError(f"asarray: {number!r} is complex; the data type is {dtype}")
 
 
-def _of_nested(value: Any, dtype: DType | None, copy: bool | None) -> Tensor:
+def _of_nested(value: Any, copy: bool | None) -> Tensor:
     import numpy as np
 
     exported = any(hasattr(value, name) for name in ("__array__", "__dlpack__", "__buffer__"))
@@ -509,13 +505,11 @@ def _of_nested(value: Any, dtype: DType | None, copy: bool | None) -> Tensor:
     if copy is False:
         raise ValueError("asarray: Python numbers are always copied; copy must not be False")
     if any(isinstance(leaf, Array) and leaf._tensor.is_traced for leaf in _leaves(value)):
-        return dn.stack([_of_nested(part, dtype, None) for part in value])
+        return dn.stack([_of_nested(part, None) for part in value])
     array = np.asarray(value)
     if array.dtype.kind not in "biufc":
         raise TypeError(f"asarray: {type(value).__name__} does not consist of numbers")
-    if array.dtype.kind == "f" and array.dtype != np.float64 and array.size:
-        return dn.tensor(array)
-    return dn.tensor(array if dtype is None else array.astype(dtype.to_numpy()))
+    return dn.tensor(array)
 
 
 def _leaves(value: Any) -> Any:

@@ -208,26 +208,23 @@ def eye(
     """Ones on diagonal ``k``, zeros elsewhere."""
     columns = n_rows if n_cols is None else n_cols
     wanted = as_dtype(dtype) if dtype is not None else default_dtype(float)
-    row, column = _coordinates(n_rows, columns, k)
-    return wrap(to_device(dn.as_type(dn.equal(row, column), wanted), device))
+    shape = (n_rows, columns)
+    row, column = (dn.iota(shape, axis=axis, dtype=dn.s64) for axis in (0, 1))
+    ones = dn.equal(row + dn.s64(_offset(n_rows, columns, k)), column)
+    return wrap(to_device(dn.as_type(ones, wanted), device))
 
 
-def _coordinates(rows: int, columns: int, k: int) -> tuple[Tensor, Tensor]:
-    """The row and the column of each element; they are equal on diagonal ``k``."""
-    # A diagonal outside of the matrix may be one that is any further away.
-    offset = min(max(k, -rows), columns)
-    row = dn.iota((rows, columns), axis=0, dtype=dn.s64) + dn.s64(offset)
-    return row, dn.iota((rows, columns), axis=1, dtype=dn.s64)
+def _offset(rows: int, columns: int, k: int) -> int:
+    """The diagonal ``k``, or for one outside of the matrix the nearest of those."""
+    return min(max(k, -rows), columns)
 
 
 def _triangle(name: str, x: Array, k: int, lower: bool) -> Tensor:
     tensor = require(name, x, ALL)
     if tensor.ndim < 2:
         raise ValueError(f"{name}: the array has {tensor.ndim} axes, it must have at least 2")
-    row, column = _coordinates(tensor.shape[-2], tensor.shape[-1], k)
-    kept = dn.greater_equal(row, column) if lower else dn.less_equal(row, column)
-    kept = dn.broadcast(kept, tensor.shape)
-    return dn.select(kept, tensor, dn.fill(tensor, 0 if tensor.dtype != dn.bool else False))
+    rows, columns = tensor.shape[-2:]
+    return (dn.tril if lower else dn.triu)(tensor, _offset(rows, columns, k))
 
 
 def tril(x: Array, /, *, k: int = 0) -> Array:

@@ -15,6 +15,7 @@ from defn.array_api._promotion import (
     SIGNED,
     as_dtype,
     default_dtype,
+    integer_range,
     promote,
     promote_all,
     standard_name,
@@ -111,8 +112,8 @@ def iinfo(type: Any, /) -> IntegerInfo:
     dtype = _dtype(type)
     if dtype not in INTEGER:
         raise TypeError(f"iinfo: {standard_name(dtype)} is not an integer data type")
-    limits = dn.constants
-    return IntegerInfo(dtype.bits, int(limits.max(dtype)), int(limits.min(dtype)), dtype)
+    low, high = integer_range(dtype)
+    return IntegerInfo(dtype.bits, high, low, dtype)
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:

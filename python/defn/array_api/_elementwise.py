@@ -25,6 +25,7 @@ from defn.array_api._promotion import (
     REAL,
     REAL_FLOATING,
     UNSIGNED,
+    integer_range,
 )
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ def _bound(name: str, dtype: DType, bound: Array | float) -> Tensor | float:
     if isinstance(bound, float) and dtype in INTEGER:
         raise TypeError(f"clip: {name} is a float, and the array has integers; use astype")
     if dtype in INTEGER:
-        low, high = int(dn.constants.min(dtype)), int(dn.constants.max(dtype))
+        low, high = integer_range(dtype)
         return dn.tensor(low if bound < low else high if bound > high else bound, dtype=dtype)
     return dn.tensor(bound, dtype=dtype)
 
@@ -207,12 +208,12 @@ def _within(tensor: Tensor, dtype: DType) -> Tensor:
     """Bounds in a data type; those out of its range become its limits."""
     if tensor.dtype == dtype or dtype not in INTEGER:
         return convert(tensor, dtype)
-    low, high = int(dn.constants.min(dtype)), int(dn.constants.max(dtype))
+    low, high = integer_range(dtype)
     if tensor.dtype in UNSIGNED:
         # No element is negative, and `high` may exceed the range of the bounds' own data type.
-        own = int(dn.constants.max(tensor.dtype))
+        _, own = integer_range(tensor.dtype)
         return convert(dn.min(tensor, high) if high < own else tensor, dtype)
-    own_low, own_high = int(dn.constants.min(tensor.dtype)), int(dn.constants.max(tensor.dtype))
+    own_low, own_high = integer_range(tensor.dtype)
     if low > own_low:
         tensor = dn.max(tensor, low)
     if high < own_high:

@@ -26,6 +26,7 @@ __all__ = [
     "UNSIGNED",
     "as_dtype",
     "default_dtype",
+    "integer_range",
     "promote",
     "promote_all",
     "standard_name",
@@ -80,6 +81,13 @@ def standard_name(dtype: DType) -> str:
 def as_dtype(value: Any) -> DType:
     """A data type by its name, NumPy's or ours."""
     return value if isinstance(value, dn.DType) else dn.dtype(value)
+
+
+def integer_range(dtype: DType) -> tuple[int, int]:
+    """The least and the greatest value of an integer data type."""
+    if dtype in UNSIGNED:
+        return 0, (1 << dtype.bits) - 1
+    return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
 
 
 def default_dtype(kind: type) -> DType:

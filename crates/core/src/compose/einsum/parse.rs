@@ -28,12 +28,12 @@ impl Equation {
         output: Vec<usize>,
     ) -> Result<Equation> {
         let count = terms.iter().flatten().map(|&index| index + 1).max().unwrap_or(0);
-        let mut places: Vec<Option<(usize, usize)>> = vec![None; count];
+        let mut axes: Vec<Option<(usize, usize)>> = vec![None; count];
         for (operand, term) in terms.iter().enumerate() {
             for (axis, &index) in term.iter().enumerate() {
                 let size = types[operand].shape.sizes()[axis];
                 let own = term.iter().position(|&other| other == index).unwrap_or(axis);
-                let conflict = match places[index] {
+                let conflict = match axes[index] {
                     _ if types[operand].shape.sizes()[own] != size => Some((operand, own)),
                     Some((other, at)) if size != 1 => {
                         let known = types[other].shape.sizes()[at];
@@ -46,14 +46,14 @@ impl Equation {
                     let what = "paired";
                     return Err(ErrorKind::DotSizes { op, left, left_axis, right, right_axis, what }.into());
                 }
-                if size != 1 || places[index].is_none() {
-                    places[index] = Some((operand, axis));
+                if size != 1 || axes[index].is_none() {
+                    axes[index] = Some((operand, axis));
                 }
             }
         }
         let size =
             |place: &Option<(usize, usize)>| place.map_or(1, |(at, axis)| types[at].shape.sizes()[axis]);
-        let sizes = places.iter().map(size).collect();
+        let sizes = axes.iter().map(size).collect();
         Ok(Equation { terms, output, sizes })
     }
 }
