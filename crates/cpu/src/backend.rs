@@ -19,14 +19,14 @@ mod workspace;
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
-use defn_core::backend::{Backend, BorrowedOperand, Buffer, Buffers, HostMemory, Operand, Poll};
+use defn_core::backend::{Backend, BorrowedOperand, Buffer, Buffers, Compiler, HostMemory, Operand, Poll};
 use defn_core::op::{BinaryOp, Block, Op, ReduceOp};
 use defn_core::scalar::are_truths;
 use defn_core::{DType, Result, TensorType, form};
 use smallvec::{SmallVec, smallvec};
 
 use crate::buffer::{CpuBuffer, Storage, Window, adopt, copy};
-use crate::compiler::{run_elementwise, run_random};
+use crate::compiler::{CpuCompiler, run_elementwise, run_random};
 use crate::kernels::fourier::RealDirection;
 use crate::kernels::{create, elementwise};
 use crate::modes::DefaultModes;
@@ -259,6 +259,11 @@ impl CpuBackend {
 impl Backend for CpuBackend {
     fn name(&self) -> &str {
         "cpu"
+    }
+
+    fn compiler(&self) -> Option<&dyn Compiler> {
+        static COMPILER: OnceLock<CpuCompiler> = OnceLock::new();
+        Some(COMPILER.get_or_init(CpuCompiler::new))
     }
 
     fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {

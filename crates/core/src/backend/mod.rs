@@ -174,6 +174,11 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
         if checked { self.run(op, operands, outputs) } else { self.run_unchecked(op, operands, outputs) }
     }
 
+    /// The compiler for functions of several ops that recur in eager calls. Without one, their ops run one by one.
+    fn compiler(&self) -> Option<&dyn Compiler> {
+        None
+    }
+
     /// Whether both backends store tensors on the same device.
     fn is_same_device(&self, other: &dyn Backend) -> bool {
         self.device_name() == other.device_name()

@@ -1,6 +1,6 @@
 //! Element-wise ops, with broadcasting and weak numbers.
 
-use super::{Arg, Builder};
+use super::{Arg, Builder, Composite};
 use crate::compose;
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
@@ -207,7 +207,7 @@ pub trait BuildElementwise: Builder + Sized {
     /// As [`Builder::emit`].
     fn isfinite(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::derived::isfinite(self, &x)
+        self.composite(Composite::new("isfinite", &[]), [x], &|b, [x]| compose::derived::isfinite(b, x))
     }
 
     /// Whether the sign bit of `x` is set, also that of -0.0 and of NaN. Bools and unsigned integers have none.
@@ -216,7 +216,7 @@ pub trait BuildElementwise: Builder + Sized {
     /// A complex operand.
     fn signbit(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::derived::signbit(self, &x)
+        self.composite(Composite::new("signbit", &[]), [x], &|b, [x]| compose::derived::signbit(b, x))
     }
 
     /// `x * x`.
@@ -243,7 +243,7 @@ pub trait BuildElementwise: Builder + Sized {
     /// A complex operand.
     fn trunc(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::derived::trunc(self, &x)
+        self.composite(Composite::new("trunc", &[]), [x], &|b, [x]| compose::derived::trunc(b, x))
     }
 
     /// `2^x`, always a float.
@@ -252,7 +252,7 @@ pub trait BuildElementwise: Builder + Sized {
     /// As [`Builder::emit`].
     fn exp2(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::derived::exp2(self, &x)
+        self.composite(Composite::new("exp2", &[]), [x], &|b, [x]| compose::derived::exp2(b, x))
     }
 
     /// An angle in radians, from degrees.
@@ -261,7 +261,7 @@ pub trait BuildElementwise: Builder + Sized {
     /// A complex operand.
     fn radians(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::derived::radians(self, &x)
+        self.composite(Composite::new("radians", &[]), [x], &|b, [x]| compose::derived::radians(b, x))
     }
 
     /// An angle in degrees, from radians.
@@ -270,7 +270,7 @@ pub trait BuildElementwise: Builder + Sized {
     /// A complex operand.
     fn degrees(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::derived::degrees(self, &x)
+        self.composite(Composite::new("degrees", &[]), [x], &|b, [x]| compose::derived::degrees(b, x))
     }
 
     /// `sin(pi x) / (pi x)`, which is 1 at 0. Derivatives are accurate near 0.
@@ -279,7 +279,7 @@ pub trait BuildElementwise: Builder + Sized {
     /// As [`Builder::emit`].
     fn sinc(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::derived::sinc(self, &x)
+        self.composite(Composite::new("sinc", &[]), [x], &|b, [x]| compose::derived::sinc(b, x))
     }
 
     /// A bool scalar: whether all elements are equal within `atol + rtol * |b|`. Equal infinities count as equal.
@@ -314,7 +314,10 @@ pub trait BuildElementwise: Builder + Sized {
     ) -> Result<Self::V> {
         let (a, b) = self.weak_pair_widened("isclose", a, b, DType::comparing)?;
         self.ty(&a).shape.broadcast_with("isclose", &self.ty(&b).shape)?;
-        compose::derived::isclose(self, &a, &b, equal_nan, rtol, atol)
+        let options = [u64::from(equal_nan), rtol.to_bits(), atol.to_bits()];
+        self.composite(Composite::new("isclose", &options), [a, b], &|b, [x, y]| {
+            compose::derived::isclose(b, x, y, equal_nan, rtol, atol)
+        })
     }
 
     /// `x` with numbers in place of NaN and of infinities; without a number for an infinity, the greatest or least
@@ -330,7 +333,10 @@ pub trait BuildElementwise: Builder + Sized {
         neginf: Option<f64>,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::derived::nan_to_num(self, &x, nan, posinf, neginf)
+        let [upper, lower] = [posinf, neginf].map(|number| number.map_or(0, f64::to_bits));
+        let defaults = u64::from(posinf.is_none()) | u64::from(neginf.is_none()) << 1;
+        let function = Composite::new("nan_to_num", &[nan.to_bits(), upper, lower, defaults]);
+        self.composite(function, [x], &|b, [x]| compose::derived::nan_to_num(b, x, nan, posinf, neginf))
     }
 
     /// The logarithm to a base. A plain number as base takes the type of `x`.
@@ -365,7 +371,11 @@ pub trait BuildElementwise: Builder + Sized {
     /// Complex operands, and shapes that do not broadcast.
     fn floor_divide(&mut self, a: impl Into<Arg<Self::V>>, b: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let (a, b) = self.weak_pair("floor_divide", a, b)?;
-        compose::elementwise::floor_divide(self, &a, &b)
+        if !has_floats(self, [&a, &b]) {
+            return compose::elementwise::floor_divide(self, &a, &b);
+        }
+        let function = Composite::new("floor_divide", &[]);
+        self.composite(function, [a, b], &|b, [x, y]| compose::elementwise::floor_divide(b, x, y))
     }
 
     /// The remainder of [`BuildElementwise::floor_divide`], with the sign of `b`: Python's `%`.
@@ -374,7 +384,11 @@ pub trait BuildElementwise: Builder + Sized {
     /// Complex operands, and shapes that do not broadcast.
     fn floor_modulo(&mut self, a: impl Into<Arg<Self::V>>, b: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let (a, b) = self.weak_pair("floor_modulo", a, b)?;
-        compose::elementwise::floor_modulo(self, &a, &b)
+        if !has_floats(self, [&a, &b]) {
+            return compose::elementwise::floor_modulo(self, &a, &b);
+        }
+        let function = Composite::new("floor_modulo", &[]);
+        self.composite(function, [a, b], &|b, [x, y]| compose::elementwise::floor_modulo(b, x, y))
     }
 
     /// The magnitude of `a` with the sign bit of `b`, also that of -0.0 and of NaN. Always a float.
@@ -383,7 +397,8 @@ pub trait BuildElementwise: Builder + Sized {
     /// Complex operands, and shapes that do not broadcast.
     fn copysign(&mut self, a: impl Into<Arg<Self::V>>, b: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let (a, b) = self.weak_pair_widened("copysign", a, b, |_| DType::F32)?;
-        compose::derived::copysign(self, &a, &b)
+        let function = Composite::new("copysign", &[]);
+        self.composite(function, [a, b], &|b, [x, y]| compose::derived::copysign(b, x, y))
     }
 
     /// `sqrt(a^2 + b^2)` without overflow in between; infinite if an operand is, even beside NaN.
@@ -392,7 +407,8 @@ pub trait BuildElementwise: Builder + Sized {
     /// Complex operands, and shapes that do not broadcast.
     fn hypot(&mut self, a: impl Into<Arg<Self::V>>, b: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let (a, b) = self.weak_pair_widened("hypot", a, b, |_| DType::F32)?;
-        compose::derived::hypot(self, &a, &b)
+        let function = Composite::new("hypot", &[]);
+        self.composite(function, [a, b], &|b, [x, y]| compose::derived::hypot(b, x, y))
     }
 
     /// `log(exp(a) + exp(b))` without overflow in between.
@@ -401,7 +417,8 @@ pub trait BuildElementwise: Builder + Sized {
     /// Complex operands, and shapes that do not broadcast.
     fn logaddexp(&mut self, a: impl Into<Arg<Self::V>>, b: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let (a, b) = self.weak_pair_widened("logaddexp", a, b, |_| DType::F32)?;
-        compose::derived::logaddexp(self, &a, &b)
+        let function = Composite::new("logaddexp", &[]);
+        self.composite(function, [a, b], &|b, [x, y]| compose::derived::logaddexp(b, x, y))
     }
 
     /// 0 where `a` is negative, 1 where it is positive, `b` where it is 0, and NaN where it is NaN.
@@ -410,7 +427,8 @@ pub trait BuildElementwise: Builder + Sized {
     /// Complex operands, and shapes that do not broadcast.
     fn heaviside(&mut self, a: impl Into<Arg<Self::V>>, b: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let (a, b) = self.weak_pair_widened("heaviside", a, b, |_| DType::F32)?;
-        compose::derived::heaviside(self, &a, &b)
+        let function = Composite::new("heaviside", &[]);
+        self.composite(function, [a, b], &|b, [x, y]| compose::derived::heaviside(b, x, y))
     }
 
     /// The next float from `a` towards `b`; `b` where both are equal, and NaN where one is NaN.
@@ -419,7 +437,8 @@ pub trait BuildElementwise: Builder + Sized {
     /// Complex operands, and shapes that do not broadcast.
     fn nextafter(&mut self, a: impl Into<Arg<Self::V>>, b: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let (a, b) = self.weak_pair_widened("nextafter", a, b, |_| DType::F32)?;
-        compose::derived::nextafter(self, &a, &b)
+        let function = Composite::new("nextafter", &[]);
+        self.composite(function, [a, b], &|b, [x, y]| compose::derived::nextafter(b, x, y))
     }
 
     /// [`BuildElementwise::floor_divide`] and [`BuildElementwise::floor_modulo`]: Python's `divmod`.
@@ -432,7 +451,14 @@ pub trait BuildElementwise: Builder + Sized {
         b: impl Into<Arg<Self::V>>,
     ) -> Result<(Self::V, Self::V)> {
         let (a, b) = self.weak_pair("divmod", a, b)?;
-        compose::elementwise::divmod(self, &a, &b)
+        if !has_floats(self, [&a, &b]) {
+            return compose::elementwise::divmod(self, &a, &b);
+        }
+        let [quotient, remainder] = self.composite_results(Composite::new("divmod", &[]), [a, b], &|b, [x, y]| {
+            let (quotient, remainder) = compose::elementwise::divmod(b, x, y)?;
+            Ok([quotient, remainder])
+        })?;
+        Ok((quotient, remainder))
     }
 
     unary_rows!(unary_methods);
@@ -470,4 +496,9 @@ fn check_exponent<B: Builder>(b: &B, base: &Arg<B::V>, exponent: &Arg<B::V>) -> 
         )
         | Arg::Value(_) => Ok(()),
     }
+}
+
+/// Whether an operand has floats. A division of integers by zero is an error in eager ops, but not in compiled programs.
+fn has_floats<B: Builder>(b: &B, operands: [&B::V; 2]) -> bool {
+    operands.iter().any(|operand| b.ty(operand).dtype.is_inexact())
 }

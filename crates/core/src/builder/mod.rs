@@ -10,6 +10,7 @@ mod arrange;
 mod associative;
 mod block;
 mod collective;
+mod composite;
 mod control;
 mod create;
 mod draft;
@@ -37,6 +38,7 @@ pub use arrange::{BuildArrange, Indexing, Sections};
 pub use associative::{Combine, associative_scan};
 pub use block::{Tag, block};
 pub use collective::BuildCollective;
+pub use composite::Composite;
 pub use control::{BuildControl, Clause, Thunk, cond, custom_grad, merge_results};
 pub use create::BuildCreate;
 pub use elementwise::BuildElementwise;
@@ -95,6 +97,42 @@ pub trait Builder {
     /// As [`Builder::emit`].
     fn emit_converted(&mut self, op: Op, x: &Self::V, dtype: DType) -> Result<Self::V> {
         convert_and_emit(self, op, x, dtype)
+    }
+
+    /// Applies a function of several ops, which `body` applies to the operands. A builder that runs ops one by one may
+    /// instead compile the function and keep the program; `body` must therefore depend on nothing but the types of the
+    /// operands and the options of `function`.
+    ///
+    /// # Errors
+    /// As `body`.
+    fn composite_results<const N: usize, const M: usize>(
+        &mut self,
+        _function: Composite,
+        operands: [Self::V; N],
+        body: &dyn Fn(&mut Self, &[Self::V; N]) -> Result<[Self::V; M]>,
+    ) -> Result<[Self::V; M]>
+    where
+        Self: Sized,
+    {
+        body(self, &operands)
+    }
+
+    /// As [`Builder::composite_results`], for a function with one result.
+    ///
+    /// # Errors
+    /// As `body`.
+    fn composite<const N: usize>(
+        &mut self,
+        function: Composite,
+        operands: [Self::V; N],
+        body: &dyn Fn(&mut Self, &[Self::V; N]) -> Result<Self::V>,
+    ) -> Result<Self::V>
+    where
+        Self: Sized,
+    {
+        let [result] =
+            self.composite_results(function, operands, &|b, operands| Ok([body(b, operands)?]))?;
+        Ok(result)
     }
 
     /// A scalar constant.

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::composite::{self, Composite};
 use super::{Arg, Builder};
 use crate::backend::{
     Backend, BorrowedOperand, Buffer, Buffers, Checks, Hooks, NoHooks, Operand, SameDtypeOperand,
@@ -284,6 +285,18 @@ impl Builder for Ops {
             return Ok(outputs.remove(0));
         }
         super::convert_and_emit(self, op, x, dtype)
+    }
+
+    fn composite_results<const N: usize, const M: usize>(
+        &mut self,
+        function: Composite,
+        operands: [Tensor; N],
+        body: &dyn Fn(&mut Ops, &[Tensor; N]) -> Result<[Tensor; M]>,
+    ) -> Result<[Tensor; M]> {
+        match composite::run(self, &function, &operands, body)? {
+            Some(results) => Ok(results),
+            None => body(self, &operands),
+        }
     }
 
     fn weakness(&self, value: &Tensor) -> Option<Number> {
