@@ -248,6 +248,7 @@ def test_the_namespace_describes_itself() -> None:
     info = xp.__array_namespace_info__()
     assert info.capabilities()["boolean indexing"]
     assert info.default_device() in info.devices()
+    assert isinstance(info.devices(), list)
     assert info.default_dtypes()["real floating"] == xp.float64
     assert len(info.dtypes(kind="integral")) == 8
     assert xp.__array_api_version__ == "2025.12"

@@ -87,6 +87,7 @@ def test_readme() -> None:
 
 
 PAGES = [
+    "array-api.md",
     "backends.md",
     "compilers.md",
     "control-flow.md",

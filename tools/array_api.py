@@ -12,6 +12,7 @@ import pathlib
 import sys
 
 import defn.array_api as xp
+from defn.array_api import _extras
 
 TARGET = pathlib.Path(__file__).parents[1] / "docs" / "array-api.md"
 MARK = "<!-- The rest is written by tools/array_api.py. -->\n"
@@ -52,11 +53,11 @@ DIFFERENCES = {
 
 
 def functions() -> list[str]:
-    """The functions of the namespace and of its modules."""
+    """The standard's functions in the namespace and in its modules."""
     found = []
     for prefix, module in (("", xp), ("linalg.", xp.linalg), ("fft.", xp.fft)):
         for name in module.__all__:
-            if inspect.isfunction(getattr(module, name)):
+            if inspect.isfunction(getattr(module, name)) and name not in _extras.__all__:
                 found.append(prefix + name)
     return sorted(found)
 

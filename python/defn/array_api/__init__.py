@@ -22,6 +22,7 @@ from defn.array_api import (
     _creation,
     _data_types,
     _elementwise,
+    _extras,
     _manipulation,
     _products,
     _reductions,
@@ -33,6 +34,7 @@ from defn.array_api._array import Array
 from defn.array_api._creation import *
 from defn.array_api._data_types import *
 from defn.array_api._elementwise import *
+from defn.array_api._extras import *
 from defn.array_api._manipulation import *
 from defn.array_api._products import *
 from defn.array_api._reductions import *
@@ -76,6 +78,7 @@ __all__ = [
 __all__ += _creation.__all__
 __all__ += _data_types.__all__
 __all__ += _elementwise.__all__
+__all__ += _extras.__all__
 __all__ += _manipulation.__all__
 __all__ += _products.__all__
 __all__ += _reductions.__all__

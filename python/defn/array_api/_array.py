@@ -430,6 +430,11 @@ class Array:
         elements = _elements(self._tensor)
         return f"Array({elements}, dtype={standard_name(self.dtype)})"
 
+    def __format__(self, spec: str, /) -> str:
+        if not spec or self.ndim or self._tensor.is_traced:
+            return super().__format__(spec)
+        return format(self._tensor.to_number(), spec)
+
     def __getattr__(self, name: str) -> Never:
         import defn.array_api
 

@@ -172,9 +172,9 @@ class Info:
             standard_name(dtype): dtype for dtype in listed if kind is None or isdtype(dtype, kind)
         }
 
-    def devices(self) -> tuple[Any, ...]:
+    def devices(self) -> list[Any]:
         """The devices that ``to_device`` takes."""
-        return tuple(dict.fromkeys(["cpu", dn.default_backend()]))
+        return list(dict.fromkeys(["cpu", dn.default_backend()]))
 
 
 def _by_width(dtypes: frozenset[DType]) -> list[DType]:

@@ -11,7 +11,6 @@ from defn.array_api._promotion import (
     ALL,
     BOOL,
     FLOATING,
-    NUMERIC,
     REAL,
     REAL_FLOATING,
     SIGNED,
@@ -47,8 +46,8 @@ Axis = int | tuple[int, ...] | None
 
 
 def _wide(dtype: DType) -> DType:
-    """The data type of a sum: integers are added in 64 bits."""
-    return dn.s64 if dtype in SIGNED else dn.u64 if dtype in UNSIGNED else dtype
+    """The data type of a sum: integers are added in 64 bits, and truth values are 0 and 1."""
+    return dn.s64 if dtype in SIGNED | BOOL else dn.u64 if dtype in UNSIGNED else dtype
 
 
 def _reduced(
@@ -60,7 +59,7 @@ def _reduced(
 def _summed(
     function: str, fun: Callable[..., Tensor], x: Array, axis: Axis, dtype: Any, keepdims: bool
 ) -> Array:
-    tensor = require(function, x, NUMERIC)
+    tensor = require(function, x, ALL)
     wanted = _wide(tensor.dtype) if dtype is None else as_dtype(dtype)
     total = _reduced(function, fun, convert(tensor, wanted), axis, keepdims)
     return wrap(convert(total, wanted))
@@ -205,7 +204,7 @@ def _running(
     dtype: Any,
     include_initial: bool,
 ) -> Array:
-    tensor = require(function, x, NUMERIC)
+    tensor = require(function, x, ALL)
     if axis is None and tensor.ndim != 1:
         raise ValueError(f"{function}: the array has {tensor.ndim} axes; say which by axis")
     at = one_axis(function, axis or 0, tensor.ndim)
