@@ -155,3 +155,7 @@ def test_einsum_takes_the_notation_of_numpy() -> None:
     a, b = RNG.normal(size=(2, 3)), RNG.normal(size=(3, 4))
     got = xp.einsum("ij,jk->ki", xp.asarray(a), xp.asarray(b))
     np.testing.assert_allclose(np.asarray(got), np.einsum("ij,jk->ki", a, b))
+    mask = b > 0
+    weights = xp.einsum("ij,jk->k", xp.asarray(a), xp.asarray(mask))
+    np.testing.assert_allclose(np.asarray(weights), np.einsum("ij,jk->k", a, mask))
+    assert int(xp.einsum("ij->", xp.asarray(mask))) == mask.sum()

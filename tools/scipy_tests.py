@@ -37,7 +37,23 @@ SECONDS = 1500
 
 # What a failure's message says, and the group of reasons that it belongs to. The first that is
 # found counts.
-REASONS: list[tuple[str, str]] = []
+REASONS = [
+    (
+        r"no common data type|a Python \w+ does not combine|\+=: the result has",
+        "integers and floats are combined, which the standard leaves undefined and we refuse",
+    ),
+    (
+        r"arrays of the standard have no attribute|has no attribute|unexpected keyword",
+        "methods and functions of NumPy that the standard does not have, such as `x.sum()`",
+    ),
+    (
+        r"the array has data type \w+, it must be",
+        "data types that the standard does not have for a function, such as `exp` of integers",
+    ),
+    (r"svd: the operand is c", "singular values of complex matrices are missing"),
+    (r"read-only", "SciPy's C functions write to memory, and ours is read-only"),
+    (r"DID NOT (?:RAISE|WARN)", "an error or a warning of NumPy is expected"),
+]
 
 Counts = dict[str, int]
 

@@ -1,4 +1,4 @@
-"""Functions of NumPy's name and meaning that are not in the standard.
+"""Functions of NumPy's names and meaning that the standard does not have.
 
 Libraries that follow the standard look for some functions beyond it: xarray asks the namespace for
 those that skip NaN, and for ``einsum``.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import defn as dn
 from defn.array_api._array import Array, convert, require, wrap
 from defn.array_api._manipulation import axes_of, together
-from defn.array_api._promotion import REAL, REAL_FLOATING, as_dtype
+from defn.array_api._promotion import ALL, REAL, REAL_FLOATING, as_dtype
 from defn.array_api._reductions import (
     argmax,
     argmin,
@@ -192,9 +192,13 @@ def _line(function: str, x: Array, axis: int | None, value: float) -> tuple[Arra
 def einsum(subscripts: str, /, *operands: Array, **_: Any) -> Array:
     """Sums of products in the notation of Einstein; see ``dn.einsum``.
 
+    Truth values count as 0 and 1.
+
     >>> import defn.array_api as xp
     >>> xp.einsum("ij,j->i", xp.asarray([[1, 2], [3, 4]]), xp.asarray([1, 1]))
     Array([3, 7], dtype=int64)
     """
-    tensors = together("einsum", operands)
+    numbers = [x for x in operands if require("einsum", x, ALL).dtype != dn.bool]
+    common = together("einsum", numbers)[0].dtype if numbers else dn.s64
+    tensors = [convert(x._tensor, common) for x in operands]
     return wrap(convert(dn.einsum(subscripts, *tensors), tensors[0].dtype))
