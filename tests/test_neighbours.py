@@ -159,3 +159,17 @@ def test_einsum_takes_the_notation_of_numpy() -> None:
     weights = xp.einsum("ij,jk->k", xp.asarray(a), xp.asarray(mask))
     np.testing.assert_allclose(np.asarray(weights), np.einsum("ij,jk->k", a, mask))
     assert int(xp.einsum("ij->", xp.asarray(mask))) == mask.sum()
+
+
+@pytest.mark.parametrize("number", [np.int64(2), np.float64(2), np.float32(2), np.uint8(2)])
+def test_numpys_numbers_are_numbers(number: Any) -> None:
+    x = xp.asarray([1.0, 3.0], dtype=xp.float32)
+    for out in (x + number, number + x, xp.add(number, x)):
+        assert isinstance(out, xp.Array)
+        assert out.dtype == xp.float32
+        assert out._tensor.to_list() == [3.0, 5.0]
+    assert (number < x)._tensor.to_list() == [False, True]
+    x[0] = number
+    assert x._tensor.to_list() == [2.0, 3.0]
+    with pytest.raises(TypeError, match="a Python float does not combine with an array of int64"):
+        xp.asarray([1]) + np.float32(0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Never
 
 import defn as dn
@@ -63,9 +64,18 @@ def convert(tensor: Tensor, dtype: DType) -> Tensor:
     return tensor if tensor.dtype == dtype else dn.as_type(tensor, dtype)
 
 
+def plain(value: Any) -> Any:
+    """A number of NumPy as Python's, which has no data type of its own; other values as they are.
+
+    ``np.float64`` is a ``float`` in any case, so that the other numbers are treated alike.
+    """
+    numpy = sys.modules.get("numpy")
+    return value.item() if numpy is not None and isinstance(value, numpy.generic) else value
+
+
 def number_or_array(value: object) -> bool:
     """Whether an operator takes a value."""
-    return isinstance(value, (Array, Number))
+    return isinstance(value, (Array, Number)) or isinstance(plain(value), Number)
 
 
 def operands(
@@ -91,6 +101,7 @@ def operands(
 
 
 def _with_number(function: str, tensor: Tensor, number: Any) -> tuple[Tensor, Tensor]:
+    number = plain(number)
     if not isinstance(number, Number):
         raise TypeError(
             f"{function}: {type(number).__name__} is neither an array of this namespace nor a "
@@ -301,7 +312,7 @@ class Array:
                     f"{standard_name(self.dtype)}; convert the value with astype"
                 )
             new = convert(value._tensor, self.dtype)
-        elif isinstance(value, Number):
+        elif isinstance(value := plain(value), Number):
             if with_number(self.dtype, value, "x[index] =") != self.dtype:
                 raise TypeError(
                     f"x[index] =: the value is complex, the array {standard_name(self.dtype)}"

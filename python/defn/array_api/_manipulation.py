@@ -73,7 +73,10 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     for i in range(-rank, 0):
         sizes = {shape[i] for shape in shapes if -i <= len(shape)} - {1}
         if len(sizes) > 1:
-            raise ValueError(f"broadcast_shapes: axis {i} has sizes {sorted(sizes)} in {shapes}")
+            raise ValueError(
+                f"broadcast_shapes: {shapes} cannot be broadcast to one shape: axis {i} has sizes "
+                f"{sorted(sizes)}"
+            )
         out.append(sizes.pop() if sizes else 1)
     return tuple(out)
 
