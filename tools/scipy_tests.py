@@ -52,6 +52,13 @@ REASONS = [
     ),
     (r"svd: the operand is c", "singular values of complex matrices are missing"),
     (r"read-only", "SciPy's C functions write to memory, and ours is read-only"),
+    (r"bool: the array has shape", "an array of one element is taken for its truth value"),
+    (
+        r"zoom_1_gh20999_output|oaconvolve",
+        "SciPy fills a view or an `output=` in place, and our arrays share nothing",
+    ),
+    (r"inf (?:location|values) mismatch", "the mean of float32 does not overflow, -0 + -0 is -0"),
+    (r"krandinit|test_freq_range", "the last bit or the sign of a vector decides"),
     (r"DID NOT (?:RAISE|WARN)", "an error or a warning of NumPy is expected"),
 ]
 
@@ -166,8 +173,8 @@ def write(
     start = page[: page.index(MARK) + len(MARK)]
     table = rows(page) | {name: line(name, found) for name, found in results.items()}
     table = {name: table[name] for name in files() if name in table}
-    numbers = [[int(n) for n in re.findall(r"\| (\d+)(?= )", row)] for row in table.values()]
-    sums = [sum(column) for column in zip(*(n for n in numbers if len(n) == 6), strict=True)]
+    cells = [[cell.strip() for cell in row.split("|")[2:8]] for row in table.values()]
+    sums = [sum(int(n) for n in column if n != "-") for column in zip(*cells, strict=True)]
     lines = [
         "",
         f"With SciPy {scipy.__version__}:",
