@@ -1,7 +1,7 @@
 //! Fourier transforms: of many rows compared with rustfft, and a transform with its inverse, which restores the input.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use defn::FftLength;
+use defn::{FftLength, FftNorm};
 use defn_benches::{Case, MEMORY, TINY, time, uniform};
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
@@ -15,7 +15,7 @@ fn rows(c: &mut Criterion) {
             plan.process(&mut row);
             row.iter().map(|x| x.re).collect::<Vec<f32>>()
         };
-        let ours = || x.tensor.fft(-1, FftLength::Axis)?.real();
+        let ours = || x.tensor.fft(-1, FftLength::Axis, FftNorm::Backward)?.real();
         time(c, Case::computes("fft/f32/rows", format!("{m}x{n}"), m * n), ours)
             .within(1e-5)
             .beside("rustfft", rival)
@@ -27,7 +27,7 @@ fn there_and_back(c: &mut Criterion) {
     // Powers of two, a product of small primes, and a prime.
     for n in [8, 1 << 14, 1 << 22, 15_015, 10_007] {
         let x = uniform(&[n]);
-        let ours = || x.tensor.fft(0, FftLength::Axis)?.ifft(0, FftLength::Axis)?.real();
+        let ours = || x.tensor.fft(0, FftLength::Axis, FftNorm::Backward)?.ifft(0, FftLength::Axis, FftNorm::Backward)?.real();
         time(c, Case::computes("ifft(fft)/f32", n, n), ours).within(1e-5).gives(&x.array).done();
     }
 }

@@ -136,6 +136,9 @@ from defn.ops import (
     reduce as _reduce,
 )
 from defn.ops import (
+    sets as _sets,
+)
+from defn.ops import (
     shape as _shape,
 )
 from defn.ops import (
@@ -157,6 +160,7 @@ from defn.ops.index import *
 from defn.ops.linalg import *
 from defn.ops.order import *
 from defn.ops.reduce import *
+from defn.ops.sets import *
 from defn.ops.shape import *
 from defn.ops.vectorize import *
 from defn.ops.window import *
@@ -356,6 +360,7 @@ __all__ += _index.__all__
 __all__ += _linalg.__all__
 __all__ += _order.__all__
 __all__ += _reduce.__all__
+__all__ += _sets.__all__
 __all__ += _shape.__all__
 __all__ += _vectorize.__all__
 __all__ += _window.__all__

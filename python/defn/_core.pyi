@@ -214,6 +214,7 @@ class Tensor:
         stable: bool = False,
         dtype: DTypeLike | None = None,
     ) -> Tensor: ...
+    def argwhere(self, *, size: int | None = None, fill_value: int = 0) -> Tensor: ...
     def array_split(
         self, sections_or_indices: int | Sequence[int], axis: Axis = 0
     ) -> tuple[Tensor, ...]: ...
@@ -280,15 +281,33 @@ class Tensor:
     def exp(self) -> Tensor: ...
     def exp2(self) -> Tensor: ...
     def expm1(self) -> Tensor: ...
-    def fft(self, *, axis: Axis = -1, length: FftLength = None, eps: float = 1e-10) -> Tensor: ...
+    def fft(
+        self,
+        *,
+        axis: Axis = -1,
+        length: FftLength = None,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
+        eps: float = 1e-10,
+    ) -> Tensor: ...
     def fft2(
         self,
         *,
         axes: Sequence[Axis] = (-2, -1),
         lengths: Sequence[FftLength] | None = None,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
         eps: float = 1e-10,
     ) -> Tensor: ...
+    def fftn(
+        self,
+        *,
+        axes: Axes | None = None,
+        lengths: Sequence[FftLength] | None = None,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
+        eps: float = 1e-10,
+    ) -> Tensor: ...
+    def fftshift(self, axes: Axes | None = None) -> Tensor: ...
     def fill(self, value: TensorLike, *, dtype: DTypeLike | None = None) -> Tensor: ...
+    def flatnonzero(self, *, size: int | None = None, fill_value: int = 0) -> Tensor: ...
     def flatten(self, axes: Axes | None = None) -> Tensor: ...
     def flip(self, axes: Axes | None = None) -> Tensor: ...
     def floor(self) -> Tensor: ...
@@ -297,13 +316,46 @@ class Tensor:
     def greater(self, b: TensorLike, /) -> Tensor: ...
     def greater_equal(self, b: TensorLike, /) -> Tensor: ...
     def heaviside(self, b: TensorLike, /) -> Tensor: ...
+    def hfft(
+        self,
+        *,
+        axis: Axis = -1,
+        length: int | None = None,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
+        eps: float = 1e-10,
+    ) -> Tensor: ...
     def hypot(self, b: TensorLike, /) -> Tensor: ...
-    def ifft(self, *, axis: Axis = -1, length: FftLength = None, eps: float = 1e-10) -> Tensor: ...
+    def ifft(
+        self,
+        *,
+        axis: Axis = -1,
+        length: FftLength = None,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
+        eps: float = 1e-10,
+    ) -> Tensor: ...
     def ifft2(
         self,
         *,
         axes: Sequence[Axis] = (-2, -1),
         lengths: Sequence[FftLength] | None = None,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
+        eps: float = 1e-10,
+    ) -> Tensor: ...
+    def ifftn(
+        self,
+        *,
+        axes: Axes | None = None,
+        lengths: Sequence[FftLength] | None = None,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
+        eps: float = 1e-10,
+    ) -> Tensor: ...
+    def ifftshift(self, axes: Axes | None = None) -> Tensor: ...
+    def ihfft(
+        self,
+        *,
+        axis: Axis = -1,
+        length: FftLength = None,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
         eps: float = 1e-10,
     ) -> Tensor: ...
     def imag(self) -> Tensor: ...
@@ -315,8 +367,32 @@ class Tensor:
     ) -> Tensor: ...
     def inner(self, b: TensorLike, /) -> Tensor: ...
     def inspect(self, *, limit: int | None = 50) -> str: ...
+    def intersect1d(
+        self, b: TensorLike, *, size: int | None = None, fill_value: TensorLike | None = None
+    ) -> Tensor: ...
     def irfft(
-        self, *, axis: Axis = -1, length: int | None = None, eps: float = 1e-10
+        self,
+        *,
+        axis: Axis = -1,
+        length: int | None = None,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
+        eps: float = 1e-10,
+    ) -> Tensor: ...
+    def irfft2(
+        self,
+        *,
+        axes: Sequence[Axis] = (-2, -1),
+        lengths: Sequence[FftLength] | None = None,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
+        eps: float = 1e-10,
+    ) -> Tensor: ...
+    def irfftn(
+        self,
+        *,
+        axes: Axes | None = None,
+        lengths: Sequence[FftLength] | None = None,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
+        eps: float = 1e-10,
     ) -> Tensor: ...
     def is_infinity(self) -> Tensor: ...
     def is_nan(self) -> Tensor: ...
@@ -324,6 +400,7 @@ class Tensor:
         self, b: TensorLike, /, *, equal_nan: bool = False, rtol: float = 1e-05, atol: float = 1e-08
     ) -> Tensor: ...
     def isfinite(self) -> Tensor: ...
+    def isin(self, test_elements: TensorLike, *, invert: bool = False) -> Tensor: ...
     def kron(self, b: TensorLike, /) -> Tensor: ...
     def left_shift(self, b: TensorLike, /) -> Tensor: ...
     def less(self, b: TensorLike, /) -> Tensor: ...
@@ -361,6 +438,7 @@ class Tensor:
     def negate(self) -> Tensor: ...
     def new_axis(self, axis: int, name: str | None = None) -> Tensor: ...
     def nextafter(self, b: TensorLike, /) -> Tensor: ...
+    def nonzero(self, *, size: int | None = None, fill_value: int = 0) -> tuple[Tensor, ...]: ...
     def not_equal(self, b: TensorLike, /) -> Tensor: ...
     def outer(self, b: TensorLike, /) -> Tensor: ...
     def pad(self, value: TensorLike, config: Sequence[tuple[int, int, int]]) -> Tensor: ...
@@ -405,7 +483,30 @@ class Tensor:
         target_names: Names | None = None,
     ) -> Any: ...
     def reverse(self, axes: Axes | None = None) -> Tensor: ...
-    def rfft(self, *, axis: Axis = -1, length: FftLength = None, eps: float = 1e-10) -> Tensor: ...
+    def rfft(
+        self,
+        *,
+        axis: Axis = -1,
+        length: FftLength = None,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
+        eps: float = 1e-10,
+    ) -> Tensor: ...
+    def rfft2(
+        self,
+        *,
+        axes: Sequence[Axis] = (-2, -1),
+        lengths: Sequence[FftLength] | None = None,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
+        eps: float = 1e-10,
+    ) -> Tensor: ...
+    def rfftn(
+        self,
+        *,
+        axes: Axes | None = None,
+        lengths: Sequence[FftLength] | None = None,
+        norm: Literal["backward", "ortho", "forward"] = "backward",
+        eps: float = 1e-10,
+    ) -> Tensor: ...
     def right_shift(self, b: TensorLike, /) -> Tensor: ...
     def roll(self, shift: int | Sequence[int], axis: Axes | None = None) -> Tensor: ...
     def rot90(self, k: int = 1, axes: Axes = (0, 1)) -> Tensor: ...
@@ -416,6 +517,9 @@ class Tensor:
     def segment_product(self, segment_ids: TensorLike, num_segments: int) -> Tensor: ...
     def segment_sum(self, segment_ids: TensorLike, num_segments: int) -> Tensor: ...
     def select(self, on_true: TensorLike, on_false: TensorLike, /) -> Tensor: ...
+    def setdiff1d(
+        self, b: TensorLike, *, size: int | None = None, fill_value: TensorLike | None = None
+    ) -> Tensor: ...
     def sigmoid(self) -> Tensor: ...
     def sign(self) -> Tensor: ...
     def signbit(self) -> Tensor: ...
@@ -467,6 +571,31 @@ class Tensor:
     def tril(self, k: int = 0) -> Tensor: ...
     def triu(self, k: int = 0) -> Tensor: ...
     def trunc(self) -> Tensor: ...
+    def union1d(
+        self, b: TensorLike, *, size: int | None = None, fill_value: TensorLike | None = None
+    ) -> Tensor: ...
+    def unique(
+        self,
+        *,
+        return_index: bool = False,
+        return_inverse: bool = False,
+        return_counts: bool = False,
+        equal_nan: bool = True,
+        size: int | None = None,
+        fill_value: TensorLike | None = None,
+    ) -> Tensor | tuple[Tensor, ...]: ...
+    def unique_all(
+        self, *, size: int | None = None, fill_value: TensorLike | None = None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]: ...
+    def unique_counts(
+        self, *, size: int | None = None, fill_value: TensorLike | None = None
+    ) -> tuple[Tensor, Tensor]: ...
+    def unique_inverse(
+        self, *, size: int | None = None, fill_value: TensorLike | None = None
+    ) -> tuple[Tensor, Tensor]: ...
+    def unique_values(
+        self, *, size: int | None = None, fill_value: TensorLike | None = None
+    ) -> Tensor: ...
     def unravel_index(self, shape: Shape | int) -> tuple[Tensor, ...]: ...
     def unstack(self, axis: Axis = 0) -> tuple[Tensor, ...]: ...
     def variance(
@@ -843,6 +972,43 @@ def sort(
     /,
 ) -> Tensor: ...
 def top_k(tensor: TensorLike, k: int = 1, /) -> tuple[Tensor, Tensor]: ...
+def argwhere(tensor: TensorLike, size: int | None = None, fill_value: int = 0, /) -> Tensor: ...
+def flatnonzero(tensor: TensorLike, size: int | None = None, fill_value: int = 0, /) -> Tensor: ...
+def intersect1d(
+    a: TensorLike, b: TensorLike, size: int | None = None, fill_value: TensorLike | None = None, /
+) -> Tensor: ...
+def isin(element: TensorLike, test_elements: TensorLike, invert: bool = False, /) -> Tensor: ...
+def nonzero(
+    tensor: TensorLike, size: int | None = None, fill_value: int = 0, /
+) -> tuple[Tensor, ...]: ...
+def setdiff1d(
+    a: TensorLike, b: TensorLike, size: int | None = None, fill_value: TensorLike | None = None, /
+) -> Tensor: ...
+def union1d(
+    a: TensorLike, b: TensorLike, size: int | None = None, fill_value: TensorLike | None = None, /
+) -> Tensor: ...
+def unique(
+    tensor: TensorLike,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: TensorLike | None = None,
+    /,
+) -> Tensor | tuple[Tensor, ...]: ...
+def unique_all(
+    tensor: TensorLike, size: int | None = None, fill_value: TensorLike | None = None, /
+) -> tuple[Tensor, Tensor, Tensor, Tensor]: ...
+def unique_counts(
+    tensor: TensorLike, size: int | None = None, fill_value: TensorLike | None = None, /
+) -> tuple[Tensor, Tensor]: ...
+def unique_inverse(
+    tensor: TensorLike, size: int | None = None, fill_value: TensorLike | None = None, /
+) -> tuple[Tensor, Tensor]: ...
+def unique_values(
+    tensor: TensorLike, size: int | None = None, fill_value: TensorLike | None = None, /
+) -> Tensor: ...
 def all(tensor: TensorLike, axes: Axes | None = None, keep_axes: bool = False, /) -> Tensor: ...
 def any(tensor: TensorLike, axes: Axes | None = None, keep_axes: bool = False, /) -> Tensor: ...
 def argmax(
@@ -1003,30 +1169,124 @@ def window_sum(
     /,
 ) -> Tensor: ...
 def fft(
-    tensor: TensorLike, axis: Axis = -1, length: FftLength = None, eps: float = 1e-10, /
+    tensor: TensorLike,
+    axis: Axis = -1,
+    length: FftLength = None,
+    norm: Literal["backward", "ortho", "forward"] = "backward",
+    eps: float = 1e-10,
+    /,
 ) -> Tensor: ...
 def fft2(
     tensor: TensorLike,
     axes: Sequence[Axis] = (-2, -1),
     lengths: Sequence[FftLength] | None = None,
+    norm: Literal["backward", "ortho", "forward"] = "backward",
+    eps: float = 1e-10,
+    /,
+) -> Tensor: ...
+def fftfreq(
+    n: int, d: TensorLike = 1.0, name: str | None = None, dtype: DTypeLike = "f32", /
+) -> Tensor: ...
+def fftn(
+    tensor: TensorLike,
+    axes: Axes | None = None,
+    lengths: Sequence[FftLength] | None = None,
+    norm: Literal["backward", "ortho", "forward"] = "backward",
+    eps: float = 1e-10,
+    /,
+) -> Tensor: ...
+def fftshift(tensor: TensorLike, axes: Axes | None = None, /) -> Tensor: ...
+def hfft(
+    tensor: TensorLike,
+    axis: Axis = -1,
+    length: int | None = None,
+    norm: Literal["backward", "ortho", "forward"] = "backward",
     eps: float = 1e-10,
     /,
 ) -> Tensor: ...
 def ifft(
-    tensor: TensorLike, axis: Axis = -1, length: FftLength = None, eps: float = 1e-10, /
+    tensor: TensorLike,
+    axis: Axis = -1,
+    length: FftLength = None,
+    norm: Literal["backward", "ortho", "forward"] = "backward",
+    eps: float = 1e-10,
+    /,
 ) -> Tensor: ...
 def ifft2(
     tensor: TensorLike,
     axes: Sequence[Axis] = (-2, -1),
     lengths: Sequence[FftLength] | None = None,
+    norm: Literal["backward", "ortho", "forward"] = "backward",
+    eps: float = 1e-10,
+    /,
+) -> Tensor: ...
+def ifftn(
+    tensor: TensorLike,
+    axes: Axes | None = None,
+    lengths: Sequence[FftLength] | None = None,
+    norm: Literal["backward", "ortho", "forward"] = "backward",
+    eps: float = 1e-10,
+    /,
+) -> Tensor: ...
+def ifftshift(tensor: TensorLike, axes: Axes | None = None, /) -> Tensor: ...
+def ihfft(
+    tensor: TensorLike,
+    axis: Axis = -1,
+    length: FftLength = None,
+    norm: Literal["backward", "ortho", "forward"] = "backward",
     eps: float = 1e-10,
     /,
 ) -> Tensor: ...
 def irfft(
-    tensor: TensorLike, axis: Axis = -1, length: int | None = None, eps: float = 1e-10, /
+    tensor: TensorLike,
+    axis: Axis = -1,
+    length: int | None = None,
+    norm: Literal["backward", "ortho", "forward"] = "backward",
+    eps: float = 1e-10,
+    /,
+) -> Tensor: ...
+def irfft2(
+    tensor: TensorLike,
+    axes: Sequence[Axis] = (-2, -1),
+    lengths: Sequence[FftLength] | None = None,
+    norm: Literal["backward", "ortho", "forward"] = "backward",
+    eps: float = 1e-10,
+    /,
+) -> Tensor: ...
+def irfftn(
+    tensor: TensorLike,
+    axes: Axes | None = None,
+    lengths: Sequence[FftLength] | None = None,
+    norm: Literal["backward", "ortho", "forward"] = "backward",
+    eps: float = 1e-10,
+    /,
 ) -> Tensor: ...
 def rfft(
-    tensor: TensorLike, axis: Axis = -1, length: FftLength = None, eps: float = 1e-10, /
+    tensor: TensorLike,
+    axis: Axis = -1,
+    length: FftLength = None,
+    norm: Literal["backward", "ortho", "forward"] = "backward",
+    eps: float = 1e-10,
+    /,
+) -> Tensor: ...
+def rfft2(
+    tensor: TensorLike,
+    axes: Sequence[Axis] = (-2, -1),
+    lengths: Sequence[FftLength] | None = None,
+    norm: Literal["backward", "ortho", "forward"] = "backward",
+    eps: float = 1e-10,
+    /,
+) -> Tensor: ...
+def rfftfreq(
+    n: int, d: TensorLike = 1.0, name: str | None = None, dtype: DTypeLike = "f32", /
+) -> Tensor: ...
+def rfftn(
+    tensor: TensorLike,
+    axes: Axes | None = None,
+    lengths: Sequence[FftLength] | None = None,
+    norm: Literal["backward", "ortho", "forward"] = "backward",
+    eps: float = 1e-10,
+    /,
 ) -> Tensor: ...
 def reduce(
     tensor: TensorLike,

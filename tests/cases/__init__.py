@@ -158,6 +158,7 @@ def all_cases() -> list[Case]:
         matrix_values,
         order,
         reduce,
+        sets,
         shape,
         vectorize,
         window,
@@ -178,6 +179,7 @@ def all_cases() -> list[Case]:
         fourier,
         elementwise_derived,
         matrix_values,
+        sets,
     )
     return [case for family in families for case in family.CASES]
 

@@ -213,7 +213,7 @@ class Drawing:
         if self.call.name == "flatten":
             first = self.integer(0, self.rank)
             return list(range(first, self.integer(first, self.rank)))
-        if self.call.name == "fft2" or self.call.name == "ifft2":
+        if self.call.name.endswith("fft2"):
             return self.choice([[-2, -1], [-1, -2], [0, 1], [0, -1]])
         return self.some_axes() if self.often() else self.axis()
 
@@ -372,6 +372,8 @@ FIRST: dict[str, Callable[[Drawing], tuple[int, ...]]] = {
     **dict.fromkeys(
         ["tril", "triu", "take_diagonal", "trace", "covariance", "fft2", "ifft2"], rank_two
     ),
+    **dict.fromkeys(["rfft2", "irfft2"], rank_two),
+    **dict.fromkeys(["fftfreq", "rfftfreq"], lambda drawing: ()),
     **dict.fromkeys(
         [
             "argmax",
@@ -432,7 +434,7 @@ NAMED: dict[str, Callable[[Drawing], Any]] = {
     "starts": Drawing.starts,
     "start": lambda d: d.operand() if d.call.name == "linspace" else d.integer(-1, 3),
     "stop": lambda d: d.leaf(d.shape or ()),
-    "lengths": lambda d: None if d.call.name.endswith("fft2") else d.lengths(),
+    "lengths": lambda d: None if d.call.name.endswith(("fft2", "fftn")) else d.lengths(),
     "repetitions": lambda d: [d.integer(1, 2) for _ in range(d.integer(0, d.rank + 1))],
     "split": lambda d: d.choice([1, -1, 0.5, 0.25]),
     "diagonal": lambda d: d.leaf((min(d.shape or (0,)),)),
@@ -447,6 +449,8 @@ NAMED: dict[str, Callable[[Drawing], Any]] = {
     "shift": lambda d: d.integer(-4, 4),
     "repeats": lambda d: d.choice([0, 1, 2, [1, 2], [2, 0, 1]]),
     "sections_or_indices": lambda d: d.choice([1, 2, 5, [1], [2, 1, -1]]),
+    "size": lambda d: d.choice([0, 1, 3, 12]),
+    "fill_value": lambda d: d.choice([0, 1, 2]),
     "value": lambda d: d.choice([0, 1, -2]) if d.coin() else d.leaf((), names=None),
     "lo": lambda d: d.choice([0, -1, -0.5]) if d.coin() else d.leaf((), names=None),
     "hi": lambda d: d.choice([1, 2, 0.5]) if d.coin() else d.leaf((), names=None),
@@ -503,7 +507,8 @@ def drawn(draw: Callable[..., Any], name: str) -> Call:
         skipped = parameter.name in LEFT and (optional or parameter.kind is parameter.VAR_KEYWORD)
         if skipped or (optional and name.startswith("window_scatter")):
             continue
-        if optional and drawing.coin():
+        # Without a size, the values decide it, which a trace does not have.
+        if optional and parameter.name != "size" and drawing.coin():
             continue
         if parameter.kind is parameter.VAR_POSITIONAL:
             drawing.call.args += drawing.tensors()

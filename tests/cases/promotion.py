@@ -496,7 +496,9 @@ WITHOUT = frozenset(
         "array_split atleast_1d atleast_2d atleast_3d broadcast broadcast_arrays column_stack "
         "dstack eye isclose linspace matmul median meshgrid moveaxis nextafter repeat reshape "
         "roll rot90 split squeeze take_along_axis tile tri tril_indices triu_indices "
-        "unravel_index unstack vectorize"
+        "unravel_index unstack vectorize "
+        "argwhere flatnonzero intersect1d isin nonzero setdiff1d union1d unique unique_all "
+        "unique_counts unique_inverse unique_values"
     ).split()
 )
 OPERATORS = frozenset("+ - * / // % ** < == & | ^ @".split())

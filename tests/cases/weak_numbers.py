@@ -15,6 +15,7 @@ import numpy as np
 
 import defn as dn
 from cases.dtypes import NUMPY, is_complex, is_float, is_integer
+from cases.sets import sized
 
 INTEGERS = ("s8", "u8")
 FLOATS = ("bf16", "f16", "f64")
@@ -149,6 +150,15 @@ def drawn(name: str, **arguments: Any) -> dn.Tensor:
     return getattr(dn.random, name)(KEY, shape=(8,), **arguments)
 
 
+def both_sets(name: str) -> list[Row]:
+    """The two rows of a function of two sets, with a size."""
+    ours, theirs = getattr(dn, name), getattr(np, name)
+    return [
+        Row(name, "b", lambda x, n: ours(x, n, size=5), lambda x, n: sized(theirs(x, n), 5)),
+        Row(name, "a", lambda x, n: ours(n, x, size=5), lambda x, n: sized(theirs(n, x), 5)),
+    ]
+
+
 CASES = [
     *both_sides("add", np.add, ulps=1),
     *both_sides("subtract", np.subtract, ulps=1, numbers=(1, 0.1, 0.5 + 0.25j), dtypes=FLOATS),
@@ -195,6 +205,11 @@ CASES = [
         out=None,
         beyond="exact",
     ),
+    Row("isin", "test_elements", dn.isin, np.isin, out=None),
+    Row("isin", "element", lambda x, n: dn.isin(n, x), lambda x, n: np.isin(n, x), out=None),
+    *both_sets("union1d"),
+    *both_sets("intersect1d"),
+    *both_sets("setdiff1d"),
     Row(
         "select",
         "on_true",
@@ -433,6 +448,11 @@ DRAWN = [
 
 # Parameters whose numbers do not meet a tensor's dtype, with reasons. A name alone covers all.
 EXCUSED = {
+    "unique": "the fill takes the dtype of the elements",
+    "unique_all": "the fill takes the dtype of the elements",
+    "unique_counts": "the fill takes the dtype of the elements",
+    "unique_inverse": "the fill takes the dtype of the elements",
+    "unique_values": "the fill takes the dtype of the elements",
     "as_type": "the dtype is said",
     "concatenate": "a number has no axis to be joined along",
     "conv": "both operands have three axes at least",
@@ -476,6 +496,8 @@ EXCUSED = {
     ("window_scatter_min", "tensor"): "a window has an axis",
     ("window_scatter_min", "source"): "a window has an axis",
 }
+for _name in ("union1d", "intersect1d", "setdiff1d"):
+    EXCUSED[_name, "fill_value"] = "the fill takes the dtype of the elements"
 for _name in ("uniform", "normal", "randint"):
     for _suffix in ("", "_split"):
         EXCUSED[f"random.{_name}{_suffix}", "key"] = "the key does not meet the bounds' dtype"

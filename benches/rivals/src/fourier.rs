@@ -1,6 +1,6 @@
 //! Fourier transforms of complex f32 numbers beside rustfft.
 
-use defn::{FftLength, Result, Tensor};
+use defn::{FftLength, FftNorm, Result, Tensor};
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
 
@@ -28,7 +28,7 @@ fn rows(runner: &Runner, size: &str, sizes: [usize; 2]) {
         (y.real(), y.imag()).numbers()
     };
     runner
-        .time_by(FAMILY, format!("fft {size}"), || x.fft(1, FftLength::Axis), both)
+        .time_by(FAMILY, format!("fft {size}"), || x.fft(1, FftLength::Axis, FftNorm::Backward), both)
         .within(1e-5)
         .beside_by(
             "rustfft",

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use defn_core::backend::{Checks, Compiler, HostMemory};
 use defn_core::builder::{
     BuildCreate, BuildElementwise, BuildFourier, BuildIndex, BuildLinalg, BuildMatrix, BuildOrder,
-    BuildReduce, BuildShape, FftLength, Ops, Source,
+    BuildReduce, BuildShape, FftLength, FftNorm, Ops, Source,
 };
 use defn_core::evaluator::Evaluator;
 use defn_core::op::{Direction, QrMode};
@@ -204,8 +204,8 @@ fn large_arrays() {
         "top_k": |ops| ops.top_k(&long, 20_000);
         "median": |ops| ops.median(&long, None, false);
         "take": |ops| ops.take(&long, &places, 0);
-        "fft": |ops| ops.fft(&long, -1, FftLength::Axis, 1e-10);
-        "rfft": |ops| ops.rfft(&long, -1, FftLength::Axis, 1e-10);
+        "fft": |ops| ops.fft(&long, -1, FftLength::Axis, FftNorm::Backward, 1e-10);
+        "rfft": |ops| ops.rfft(&long, -1, FftLength::Axis, FftNorm::Backward, 1e-10);
         "solve": |ops| ops.solve(&square, &square);
         "cholesky": |ops| ops.cholesky(&square);
         "qr": |ops| ops.qr(&matrix, QrMode::Reduced, 1e-10);

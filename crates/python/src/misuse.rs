@@ -70,7 +70,7 @@ pub(crate) enum Misuse {
     #[error("index: the slice step on axis {axis} of {got} is zero, it must not be zero")]
     ZeroStep { axis: usize, got: TensorType },
     #[error(
-        "index: the mask {mask} cannot index {got} while a definition is traced, the shape of the result would depend on its values; choose element by element with select, as in sum(select(mask, x, 0)), or index outside of the definition"
+        "index: the mask {mask} cannot index {got} while a definition is traced, the shape of the result would depend on its values; choose element by element with select, as in sum(select(mask, x, 0)), take n elements at nonzero(mask, size=n), or index outside of the definition"
     )]
     MaskIndex { mask: String, got: TensorType },
     #[error(

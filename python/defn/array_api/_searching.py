@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import defn as dn
 from defn.array_api._array import Array, Number, convert, operands, require, wrap
 from defn.array_api._manipulation import one_axis
-from defn.array_api._promotion import ALL, BOOL, COMPLEX, INTEGER, REAL, REAL_FLOATING
+from defn.array_api._promotion import ALL, BOOL, INTEGER, REAL, REAL_FLOATING
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -79,10 +79,11 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     tensor = require("nonzero", x, ALL)
     if not tensor.ndim:
         raise ValueError("nonzero: the array has no axes, it must have at least one")
-    mask = dn.as_type(tensor, dn.bool)
-    return tuple(
-        wrap(dn.iota(tensor.shape, axis=i, dtype=dn.s64)[mask]) for i in range(tensor.ndim)
-    )
+    return tuple(_int64(found) for found in dn.nonzero(tensor))
+
+
+def _int64(positions: Tensor) -> Array:
+    return wrap(convert(positions, dn.s64))
 
 
 def where(condition: Array, x1: Array | Number, x2: Array | Number, /) -> Array:
@@ -148,16 +149,6 @@ def searchsorted(
     return wrap(_positions(ordered, values, side == "right"))
 
 
-def _order(flat: Tensor) -> Tensor:
-    """The positions that sort a vector, complex numbers by their real parts first."""
-    if flat.dtype not in COMPLEX:
-        return dn.argsort(flat, 0, stable=True, dtype=dn.s64)
-    by_imag = dn.argsort(dn.imag(flat), 0, stable=True, dtype=dn.s64)
-    reals = dn.take(dn.real(flat), by_imag, axis=0)
-    by_real = dn.argsort(reals, 0, stable=True, dtype=dn.s64)
-    return dn.take(by_imag, by_real, axis=0)
-
-
 def unique_all(x: Array, /) -> UniqueAll:
     """The distinct elements in order, the first position and the number of each, and its position
     for each element of the array.
@@ -165,41 +156,21 @@ def unique_all(x: Array, /) -> UniqueAll:
     The number of elements depends on the values, so that the array must not be traced. Each NaN is
     distinct.
     """
-    tensor = require("unique_all", x, ALL)
-    if tensor.is_traced:
-        raise dn.TraceError(
-            "unique: the size of the result depends on values, which a trace does not have; "
-            "call it outside of the definition"
-        )
-    flat = dn.reshape(tensor, (-1,))
-    count = flat.shape[0]
-    order = _order(flat)
-    ordered = dn.take(flat, order, axis=0)
-    is_first = dn.concatenate(
-        [dn.broadcast(dn.tensor(True), (min(count, 1),)), dn.not_equal(ordered[1:], ordered[:-1])]
-    )
-    starts = dn.iota((count,), dtype=dn.s64)[is_first]
-    ends = dn.concatenate([starts[1:], dn.tensor([count], dtype=dn.s64)[: min(count, 1)]])
-    group = dn.cumulative_sum(dn.as_type(is_first, dn.s64)) - dn.s64(1)
-    inverse = dn.indexed_put(dn.broadcast(dn.s64(0), (count,)), dn.reshape(order, (-1, 1)), group)
-    return UniqueAll(
-        wrap(ordered[is_first]),
-        wrap(order[is_first]),
-        wrap(dn.reshape(inverse, tensor.shape)),
-        wrap(ends - starts),
-    )
+    values, *positions = dn.unique_all(require("unique_all", x, ALL))
+    indices, inverse, counts = map(_int64, positions)
+    return UniqueAll(wrap(values), indices, inverse, counts)
 
 
 def unique_counts(x: Array, /) -> UniqueCounts:
     """The distinct elements in order, and the number of each."""
-    found = unique_all(x)
-    return UniqueCounts(found.values, found.counts)
+    values, counts = dn.unique_counts(require("unique_counts", x, ALL))
+    return UniqueCounts(wrap(values), _int64(counts))
 
 
 def unique_inverse(x: Array, /) -> UniqueInverse:
     """The distinct elements in order, and the position among them of each element."""
-    found = unique_all(x)
-    return UniqueInverse(found.values, found.inverse_indices)
+    values, inverse = dn.unique_inverse(require("unique_inverse", x, ALL))
+    return UniqueInverse(wrap(values), _int64(inverse))
 
 
 def unique_values(x: Array, /) -> Array:
@@ -209,17 +180,10 @@ def unique_values(x: Array, /) -> Array:
     >>> xp.unique_values(xp.asarray([3, 1, 3]))
     Array([1, 3], dtype=int64)
     """
-    return unique_all(x).values
+    return wrap(dn.unique_values(require("unique_values", x, ALL)))
 
 
 def isin(x1: Array | Number, x2: Array | Number, /, *, invert: bool = False) -> Array:
     """Whether each element of ``x1`` is one of ``x2``; ``invert`` negates. NaN is none."""
     values, among = operands("isin", x1, x2, ALL)
-    among = dn.reshape(among, (-1,))
-    if values.dtype in COMPLEX or values.dtype == dn.bool or among.shape[0] < 8:
-        found = dn.any(dn.equal(dn.new_axis(values, -1), among), axes=[-1])
-    else:
-        ordered = dn.sort(among, 0)
-        at = dn.min(_positions(ordered, values, right=False), dn.s64(among.shape[0] - 1))
-        found = dn.equal(dn.take(ordered, at, axis=0), values)
-    return wrap(dn.logical_not(found) if invert else convert(found, dn.bool))
+    return wrap(dn.isin(values, among, invert=invert))

@@ -16,7 +16,7 @@ mod create;
 mod draft;
 mod elementwise;
 mod fold;
-mod fourier;
+pub(crate) mod fourier;
 mod graph;
 mod index;
 mod linalg;
@@ -26,6 +26,7 @@ mod ops;
 mod order;
 mod reduce;
 mod scan;
+mod sets;
 pub(crate) mod shape;
 pub(crate) mod starts;
 mod window;
@@ -43,11 +44,12 @@ pub use control::{BuildControl, Clause, Thunk, cond, custom_grad, merge_results}
 pub use create::BuildCreate;
 pub use elementwise::BuildElementwise;
 pub use fold::{FoldFunction, reduce, window_reduce};
-pub use fourier::{BuildFourier, FFT_EPS, FftLength};
+pub use fourier::{BuildFourier, FFT_EPS, FftLength, FftNorm};
 pub use index::BuildIndex;
 pub use linalg::{BuildLinalg, Contracted};
 pub use loops::{promoted_dtype, while_};
 pub use matrix::{BuildMatrix, NormOrder};
+pub use sets::{BuildSets, UniqueOutputs, Uniques};
 pub use ops::{
     Host, Ops, Source, common_backend, fast_path, matmul_fast_path, move_to_common_backend, view_fast_path,
 };
@@ -65,6 +67,10 @@ use crate::op::Op;
 use crate::scalar::{Number, Scalar};
 use crate::shape::TensorType;
 use crate::tensor::Tensor;
+
+/// What to do where the values that decide a size are unknown.
+pub(crate) const SIZE_HINT: &str =
+    "its values decide the size of the result, which a definition fixes before the run; give it as size=n";
 
 /// Applies ops to values of some kind.
 pub trait Builder {
@@ -154,6 +160,22 @@ pub trait Builder {
     /// Whether a value has vectorized axes.
     fn is_vectorized(&self, _value: &Self::V) -> bool {
         false
+    }
+
+    /// Requires that the elements of a value can be read now, so that they may decide the size of a result.
+    ///
+    /// # Errors
+    /// A value that is traced or vectorized, and one of a builder that has no values.
+    fn require_values(&self, op: &'static str, value: &Self::V) -> Result<()> {
+        Err(ErrorKind::NoValues { op, got: self.ty(value), hint: SIZE_HINT }.into())
+    }
+
+    /// The positions at which a vector of bools is true, in ascending order; see [`Builder::require_values`].
+    ///
+    /// # Errors
+    /// As [`Builder::require_values`] and [`Builder::emit`].
+    fn true_positions(&mut self, op: &'static str, mask: &Self::V) -> Result<Self::V> {
+        Err(ErrorKind::NoValues { op, got: self.ty(mask), hint: SIZE_HINT }.into())
     }
 
     /// A value with its vectorized axes, if any, in the order of those of the operands.

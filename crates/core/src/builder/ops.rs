@@ -16,19 +16,21 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::composite::{self, Composite};
-use super::{Arg, Builder};
+use super::{Arg, BuildElementwise, BuildReduce, Builder, SIZE_HINT};
 use crate::backend::{
-    Backend, BorrowedOperand, Buffer, Buffers, Checks, Hooks, NoHooks, Operand, SameDtypeOperand,
+    Backend, BorrowedOperand, Buffer, Buffers, Checks, Hooks, HostMemory, NoHooks, Operand, SameDtypeOperand,
 };
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::evaluator;
 use crate::form;
 use crate::infer;
+use crate::infer::reduce::index_dtype;
 use crate::location::{Location, during};
+use crate::memory;
 use crate::op::Op;
 use crate::scalar::{Number, Scalar};
-use crate::shape::{AxisList, Shape, TensorType};
+use crate::shape::{Axes, AxisList, Shape, TensorType};
 use crate::tensor::{Data, Tensor};
 use crate::trace;
 use crate::vectorize;
@@ -321,6 +323,44 @@ impl Builder for Ops {
 
     fn is_vectorized(&self, value: &Tensor) -> bool {
         value.is_vectorized()
+    }
+
+    fn require_values(&self, op: &'static str, value: &Tensor) -> Result<()> {
+        if value.is_vectorized() {
+            let axes = vectorize::vectorized_axes_text(value.vectorized_axes());
+            return Err(ErrorKind::NotVectorizable { op, what: "the operand without size=n", axes }.into());
+        }
+        if trace::depth() > 0 && value.buffer().is_some() {
+            return Err(ErrorKind::NoValues { op, got: value.ty().clone(), hint: SIZE_HINT }.into());
+        }
+        value.require_buffer(op, SIZE_HINT).map(drop)
+    }
+
+    fn true_positions(&mut self, op: &'static str, mask: &Tensor) -> Result<Tensor> {
+        let buffer = mask.require_buffer(op, SIZE_HINT)?;
+        let Some(memory) = buffer.host()? else {
+            // A device reduces the mask to its count, which alone is read.
+            let count = self.sum(mask, Axes::All, false)?;
+            let count = self.as_type(count, DType::S64)?;
+            let memory = count.host_bytes(op)?;
+            let count = i64::from_ne_bytes(memory.bytes()[..8].try_into().expect("an s64"));
+            return crate::compose::sets::flatnonzero(self, op, mask, Some(count), 0);
+        };
+        let truths = &memory.bytes()[..mask.ty().size()];
+        let count = truths.iter().filter(|&&truth| truth != 0).count();
+        let dtype = index_dtype(truths.len() + 1);
+        let ty = TensorType::new(dtype, Shape::new(&[count]))?;
+        let mut bytes = memory::with_capacity(op, ty.byte_size())?;
+        for (position, _) in truths.iter().enumerate().filter(|&(_, &truth)| truth != 0) {
+            if dtype == DType::S32 {
+                bytes.extend_from_slice(&(position as i32).to_ne_bytes());
+            } else {
+                bytes.extend_from_slice(&(position as i64).to_ne_bytes());
+            }
+        }
+        let backend = buffer.backend();
+        let buffer = backend.from_host(&ty, HostMemory::new(Arc::new(bytes)))?;
+        Ok(Tensor::concrete(ty, buffer))
     }
 
     fn order_vectorized_axes(&mut self, value: Tensor, operands: &[&Arg<Tensor>]) -> Result<Tensor> {

@@ -16,8 +16,10 @@ pub mod order;
 pub mod random;
 pub mod reduce;
 pub mod segment;
+pub mod sets;
 pub mod shape;
 pub mod statistics;
+pub mod transforms;
 pub mod window;
 
 use crate::dtype::DType;

@@ -1,5 +1,5 @@
 use defn_core::builder::{
-    BuildFourier, BuildWindow, ConvOptions, FFT_EPS, FftLength, PerAxis, WindowOptions, WindowPadding,
+    BuildFourier, BuildWindow, ConvOptions, FFT_EPS, FftLength, FftNorm, PerAxis, WindowOptions, WindowPadding,
 };
 use defn_core::op::WindowOp;
 use defn_core::{Axes, DType};
@@ -131,13 +131,13 @@ fn convolutions_put_roles_where_they_are_told() {
 
 #[test]
 fn transforms_are_complex_and_as_long_as_they_are_told() {
-    let fft = |ty: &str, length| check(&[ty], |b, v| b.fft(v[0], -1, length, FFT_EPS));
+    let fft = |ty: &str, length| check(&[ty], |b, v| b.fft(v[0], -1, length, FftNorm::Backward, FFT_EPS));
     for &dtype in DType::ALL {
         let got = fft(&format!("{dtype}[x: 5]"), FftLength::Axis);
         assert_eq!(got, format!("{}[x: 5]", dtype.to_complex()));
-        let got = check(&[&format!("{dtype}[x: 5]")], |b, v| b.irfft(v[0], "x", FftLength::Axis, FFT_EPS));
+        let got = check(&[&format!("{dtype}[x: 5]")], |b, v| b.irfft(v[0], "x", FftLength::Axis, FftNorm::Backward, FFT_EPS));
         assert_eq!(got, format!("{}[x: 8]", dtype.to_real()));
-        let got = check(&[&format!("{dtype}[x: 5]")], |b, v| b.rfft(v[0], "x", FftLength::Axis, FFT_EPS));
+        let got = check(&[&format!("{dtype}[x: 5]")], |b, v| b.rfft(v[0], "x", FftLength::Axis, FftNorm::Backward, FFT_EPS));
         if dtype.is_complex() {
             assert!(got.starts_with(&format!("rfft: the operand is {dtype}[x: 5]")), "{got}");
         } else {
@@ -150,7 +150,7 @@ fn transforms_are_complex_and_as_long_as_they_are_told() {
     assert_eq!(fft("f32", FftLength::Axis), "fft: the operand is f32, at least one axis is required");
     let both = |axes: Axes| {
         let lengths = [FftLength::Explicit(4), FftLength::Axis];
-        check(&["f32[a: 2][b: 3][c: 5]"], |b, v| b.ifft2(v[0], axes, lengths, FFT_EPS))
+        check(&["f32[a: 2][b: 3][c: 5]"], |b, v| b.ifft2(v[0], axes, lengths, FftNorm::Backward, FFT_EPS))
     };
     assert_eq!(both([-1, 0].into()), "c64[a: 2][b: 3][c: 4]");
     assert_eq!(both(Axes::All), "ifft2: 3 axes for the shape [a: 2][b: 3][c: 5], two are required");

@@ -29,7 +29,7 @@ macro_rules! element_type {
 macro_rules! imports {
     () => {
         "```
-# use defn::{Axes, ConvOptions, DType, Direction, Expr, FftLength, PadMode, PerAxis, Tensor};
+# use defn::{Axes, ConvOptions, DType, Direction, Expr, FftLength, FftNorm, PadMode, PerAxis, Tensor};
 # use defn::{WindowOptions, WindowPadding, jit};
 "
     };

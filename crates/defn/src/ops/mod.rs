@@ -190,6 +190,7 @@ mod index;
 mod linalg;
 mod order;
 mod reduce;
+mod sets;
 mod shape;
 mod starts;
 mod vectorize;

@@ -16,6 +16,7 @@ mod order;
 mod parse;
 mod random;
 mod reduce;
+mod sets;
 mod shape;
 mod vectorize;
 mod window;
@@ -59,6 +60,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     fast_function::add(module)?;
     random::add(module)?;
     reduce::add(module)?;
+    sets::add(module)?;
     shape::add(module)?;
     vectorize::add(module)?;
     fold::add(module)?;
