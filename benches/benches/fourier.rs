@@ -27,7 +27,12 @@ fn there_and_back(c: &mut Criterion) {
     // Powers of two, a product of small primes, and a prime.
     for n in [8, 1 << 14, 1 << 22, 15_015, 10_007] {
         let x = uniform(&[n]);
-        let ours = || x.tensor.fft(0, FftLength::Axis, FftNorm::Backward)?.ifft(0, FftLength::Axis, FftNorm::Backward)?.real();
+        let ours = || {
+            x.tensor
+                .fft(0, FftLength::Axis, FftNorm::Backward)?
+                .ifft(0, FftLength::Axis, FftNorm::Backward)?
+                .real()
+        };
         time(c, Case::computes("ifft(fft)/f32", n, n), ours).within(1e-5).gives(&x.array).done();
     }
 }

@@ -364,7 +364,9 @@ pub(crate) fn real_operand(op: &'static str, got: TensorType, hint: &'static str
 /// Two axes of a type.
 fn two_axes(op: &'static str, got: &TensorType, axes: &Axes) -> Result<[Axis; 2]> {
     if got.shape.rank() < 2 {
-        return Err(ErrorKind::Rank { op, got: got.clone(), required: "at least two axes are required" }.into());
+        return Err(
+            ErrorKind::Rank { op, got: got.clone(), required: "at least two axes are required" }.into()
+        );
     }
     let resolved = got.shape.resolve_all(op, axes)?;
     let &[first, second] = resolved.as_slice() else {

@@ -49,13 +49,13 @@ pub use index::BuildIndex;
 pub use linalg::{BuildLinalg, Contracted};
 pub use loops::{promoted_dtype, while_};
 pub use matrix::{BuildMatrix, NormOrder};
-pub use sets::{BuildSets, UniqueOutputs, Uniques};
 pub use ops::{
     Host, Ops, Source, common_backend, fast_path, matmul_fast_path, move_to_common_backend, view_fast_path,
 };
 pub use order::BuildOrder;
 pub use reduce::BuildReduce;
 pub use scan::{item, scan};
+pub use sets::{BuildSets, UniqueOutputs, Uniques};
 pub use shape::{BuildShape, Cut, PadMode, Size, Start};
 pub use window::{BuildWindow, ConvOptions, PerAxis, WindowOptions, WindowPadding};
 

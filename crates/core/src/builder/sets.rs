@@ -53,12 +53,7 @@ pub trait BuildSets: Builder + Sized {
     ///
     /// # Errors
     /// A negative size, and no size for a value that is traced or vectorized.
-    fn flatnonzero(
-        &mut self,
-        x: impl Into<Arg<Self::V>>,
-        size: Option<i64>,
-        fill: i64,
-    ) -> Result<Self::V> {
+    fn flatnonzero(&mut self, x: impl Into<Arg<Self::V>>, size: Option<i64>, fill: i64) -> Result<Self::V> {
         let x = self.operand(x)?;
         sets::flatnonzero(self, "flatnonzero", &x, size, fill)
     }

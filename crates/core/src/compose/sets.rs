@@ -4,8 +4,8 @@
 //! its position in the result, to which it is scattered.
 
 use crate::builder::{
-    Arg, BuildCreate, BuildElementwise, BuildIndex, BuildOrder, BuildReduce, BuildShape, Builder, UniqueOutputs,
-    Uniques,
+    Arg, BuildCreate, BuildElementwise, BuildIndex, BuildOrder, BuildReduce, BuildShape, Builder,
+    UniqueOutputs, Uniques,
 };
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
@@ -125,9 +125,11 @@ pub fn nonzero<B: Builder>(
     for (at, &size) in ty.shape.sizes().iter().enumerate() {
         stride = stride.checked_div(size).unwrap_or(0);
         let is_last = at + 1 == rank;
-        let entry = if is_last || stride <= 1 { left.clone() } else { b.quotient(&left, Number::from(stride))? };
+        let entry =
+            if is_last || stride <= 1 { left.clone() } else { b.quotient(&left, Number::from(stride))? };
         if !is_last {
-            left = if stride <= 1 { b.multiply(&left, 0)? } else { b.remainder(&left, Number::from(stride))? };
+            left =
+                if stride <= 1 { b.multiply(&left, 0)? } else { b.remainder(&left, Number::from(stride))? };
         }
         let entry = match &is_found {
             Some(is_found) => b.select(is_found, entry, fill)?,

@@ -2,9 +2,7 @@
 
 use crate::builder::fourier::real_operand;
 use crate::builder::shape::axes_text;
-use crate::builder::{
-    Arg, BuildArrange, BuildCreate, BuildElementwise, Builder, FftLength, FftNorm,
-};
+use crate::builder::{Arg, BuildArrange, BuildCreate, BuildElementwise, Builder, FftLength, FftNorm};
 use crate::compose::working_dtype;
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};

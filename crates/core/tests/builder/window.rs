@@ -1,5 +1,6 @@
 use defn_core::builder::{
-    BuildFourier, BuildWindow, ConvOptions, FFT_EPS, FftLength, FftNorm, PerAxis, WindowOptions, WindowPadding,
+    BuildFourier, BuildWindow, ConvOptions, FFT_EPS, FftLength, FftNorm, PerAxis, WindowOptions,
+    WindowPadding,
 };
 use defn_core::op::WindowOp;
 use defn_core::{Axes, DType};
@@ -135,9 +136,13 @@ fn transforms_are_complex_and_as_long_as_they_are_told() {
     for &dtype in DType::ALL {
         let got = fft(&format!("{dtype}[x: 5]"), FftLength::Axis);
         assert_eq!(got, format!("{}[x: 5]", dtype.to_complex()));
-        let got = check(&[&format!("{dtype}[x: 5]")], |b, v| b.irfft(v[0], "x", FftLength::Axis, FftNorm::Backward, FFT_EPS));
+        let got = check(&[&format!("{dtype}[x: 5]")], |b, v| {
+            b.irfft(v[0], "x", FftLength::Axis, FftNorm::Backward, FFT_EPS)
+        });
         assert_eq!(got, format!("{}[x: 8]", dtype.to_real()));
-        let got = check(&[&format!("{dtype}[x: 5]")], |b, v| b.rfft(v[0], "x", FftLength::Axis, FftNorm::Backward, FFT_EPS));
+        let got = check(&[&format!("{dtype}[x: 5]")], |b, v| {
+            b.rfft(v[0], "x", FftLength::Axis, FftNorm::Backward, FFT_EPS)
+        });
         if dtype.is_complex() {
             assert!(got.starts_with(&format!("rfft: the operand is {dtype}[x: 5]")), "{got}");
         } else {

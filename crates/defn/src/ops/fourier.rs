@@ -213,7 +213,7 @@ impl Expr {
     /// ```
     /// use defn::{DType, Expr, Tensor, jit};
     /// let add = jit(|x: Expr| x + Expr::fftfreq(4, 0.5, DType::F32));
-    /// assert_eq!(add.call(Tensor::scalar(1.0f32))?.to_vec::<f32>()?, [1.0, 1.5, 0.0, 0.5]);
+    /// assert_eq!(add.call(Tensor::scalar(1.0)?)?.to_vec::<f32>()?, [1.0, 1.5, 0.0, 0.5]);
     /// # Ok::<(), defn::Error>(())
     /// ```
     ///
@@ -234,7 +234,7 @@ impl Expr {
     /// ```
     /// use defn::{DType, Expr, Tensor, jit};
     /// let add = jit(|x: Expr| x + Expr::rfftfreq(4, 0.5, DType::F32));
-    /// assert_eq!(add.call(Tensor::scalar(1.0f32))?.to_vec::<f32>()?, [1.0, 1.5, 2.0]);
+    /// assert_eq!(add.call(Tensor::scalar(1.0)?)?.to_vec::<f32>()?, [1.0, 1.5, 2.0]);
     /// # Ok::<(), defn::Error>(())
     /// ```
     ///

@@ -86,9 +86,7 @@ impl Parse for FftNorm {
             Some("backward") => Ok(FftNorm::Backward),
             Some("ortho") => Ok(FftNorm::Ortho),
             Some("forward") => Ok(FftNorm::Forward),
-            Some(_) | None => {
-                Err(convert::bad(op, what, value, "\"backward\", \"ortho\" or \"forward\"")?)
-            }
+            Some(_) | None => Err(convert::bad(op, what, value, "\"backward\", \"ortho\" or \"forward\"")?),
         }
     }
 }
