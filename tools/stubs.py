@@ -93,8 +93,9 @@ def functions() -> str:
     from defn import linalg, random
     from defn.tensors import METHOD_MODULES
 
+    # The core's `gradient` is that of a function.
     written = [
-        function(name, getattr(module, name))
+        function({"gradient": "slopes"}.get(name, name), getattr(module, name))
         for module in METHOD_MODULES
         for name in module.__all__
     ]

@@ -130,10 +130,19 @@ from defn.ops import (
     linalg as _linalg,
 )
 from defn.ops import (
+    missing as _missing,
+)
+from defn.ops import (
     order as _order,
 )
 from defn.ops import (
     reduce as _reduce,
+)
+from defn.ops import (
+    search as _search,
+)
+from defn.ops import (
+    sequence as _sequence,
 )
 from defn.ops import (
     sets as _sets,
@@ -158,9 +167,12 @@ from defn.ops.fold import *
 from defn.ops.fourier import *
 from defn.ops.index import *
 from defn.ops.linalg import *
+from defn.ops.missing import *
 from defn.ops.order import *
 from defn.ops.reduce import *
 from defn.ops.sets import *
+from defn.ops.search import *
+from defn.ops.sequence import *
 from defn.ops.shape import *
 from defn.ops.vectorize import *
 from defn.ops.window import *
@@ -358,9 +370,12 @@ __all__ += _fold.__all__
 __all__ += _fourier.__all__
 __all__ += _index.__all__
 __all__ += _linalg.__all__
+__all__ += _missing.__all__
 __all__ += _order.__all__
 __all__ += _reduce.__all__
 __all__ += _sets.__all__
+__all__ += _search.__all__
+__all__ += _sequence.__all__
 __all__ += _shape.__all__
 __all__ += _vectorize.__all__
 __all__ += _window.__all__

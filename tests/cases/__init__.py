@@ -156,9 +156,12 @@ def all_cases() -> list[Case]:
         linalg,
         matrix,
         matrix_values,
+        missing,
         order,
         reduce,
         sets,
+        search,
+        sequence,
         shape,
         vectorize,
         window,
@@ -180,6 +183,9 @@ def all_cases() -> list[Case]:
         elementwise_derived,
         matrix_values,
         sets,
+        search,
+        missing,
+        sequence,
     )
     return [case for family in families for case in family.CASES]
 

@@ -18,6 +18,7 @@ from cases import (
     errors_matrix,
     errors_origins,
     errors_places,
+    errors_search,
     errors_shard,
     errors_vectorize,
 )
@@ -587,6 +588,7 @@ ROWS: list[tuple[str, str]] = [
         "dn.grad(lambda x: dn.sum(dn.custom_grad(x * x, [x], lambda g: [g[:2]])))(v)",
     ),
     *errors_arrange.ROWS,
+    *errors_search.ROWS,
     *errors_backend.ROWS,
     *errors_calls.ROWS,
     *errors_compilers.ROWS,

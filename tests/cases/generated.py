@@ -241,7 +241,7 @@ class Drawing:
     def positions(self) -> Leaf:
         """Integers, mostly positions inside the first tensor."""
         shape, name = self.shape or (), self.call.name
-        if name == "take_along_axis":
+        if name in ("take_along_axis", "put_along_axis"):
             sizes = shape
         elif name == "take":
             sizes = self.choice([(), (2,), (3,), (2, 2), (0,)])
@@ -381,6 +381,19 @@ FIRST: dict[str, Callable[[Drawing], tuple[int, ...]]] = {
             "reduce_max",
             "reduce_min",
             "ptp",
+            "nanmax",
+            "nanmin",
+            "nanmean",
+            "nanmedian",
+            "nanargmax",
+            "nanargmin",
+            "nanvar",
+            "nanstd",
+            "quantile",
+            "percentile",
+            "nanquantile",
+            "nanpercentile",
+            "average",
             "mean",
             "median",
             "mode",
@@ -393,6 +406,12 @@ FIRST: dict[str, Callable[[Drawing], tuple[int, ...]]] = {
     **dict.fromkeys(["cholesky", "determinant", "invert", "lu", "eigh", "matrix_power"], matrices),
     **dict.fromkeys(["solve", "triangular_solve"], matrices),
     **dict.fromkeys(["qr", "svd", "pinv", "adjoint", "norm", "matrix_rank"], rank_two),
+    "gradient": solid,
+    "corrcoef": lambda d: d.choice([(3,), (2, 3), (3, 1)]),
+    **dict.fromkeys(
+        ["searchsorted", "convolve", "correlate", "polyval"], lambda d: (d.integer(0, 4),)
+    ),
+    "polyfit": lambda d: (d.integer(1, 4),),
     **dict.fromkeys(["make_diagonal", "meshgrid"], lambda drawing: (drawing.integer(0, 4),)),
     "put_diagonal": lambda drawing: (drawing.integer(0, 3), drawing.integer(0, 3)),
     "least_squares": lambda drawing: (drawing.integer(1, 3), drawing.integer(1, 3)),
@@ -402,6 +421,9 @@ FIRST: dict[str, Callable[[Drawing], tuple[int, ...]]] = {
 SMALL = {
     "k": (-3, 3),
     "offset": (-2, 2),
+    "deg": (0, 2),
+    "edge_order": (1, 2),
+    "minlength": (0, 3),
     "ddof": (0, 1),
     "order": (0, 3),
     "n": (0, 4),
@@ -441,7 +463,11 @@ NAMED: dict[str, Callable[[Drawing], Any]] = {
     "slice": lambda d: d.leaf(tuple(d.lengths())),
     "weights": lambda d: d.leaf(d.shape or ()),
     "mean": lambda d: None if d.coin() else d.leaf((d.shape or ())[:-2] + (d.shape or ())[-1:]),
-    "mode": lambda d: d.choice(["cyclic", "mirror", "replicate", "reflect"]),
+    "mode": lambda d: d.choice(
+        ["cyclic", "mirror", "replicate", "reflect"]
+        if d.call.name == "pad_outer"
+        else ["full", "same", "valid"]
+    ),
     "acc": lambda d: d.choice([0, 1]),
     "init": lambda d: d.choice([0, 1]),
     "source": lambda d: d.integer(-2, 1) if d.call.name == "moveaxis" else d.pooled(),
@@ -459,6 +485,29 @@ NAMED: dict[str, Callable[[Drawing], Any]] = {
     "ord": lambda d: d.choice([None, 1, 2, "inf"]),
     "fun": lambda d: d.choice([dn.add, dn.max, dn.multiply]),
     "names": lambda d: None if d.often() else list(LETTERS[: d.rank]),
+    "bins": lambda d: (
+        d.choice([1, 3]) if d.call.name == "histogram" and d.coin() else d.leaf((3,), names=None)
+    ),
+    "q": lambda d: d.choice([0, 0.3, 1]) if d.coin() else d.leaf((2,), names=None),
+    "x": lambda d: (
+        d.choice([None, d.leaf((d.shape or (0,))[-1:])])
+        if d.call.name == "trapezoid"
+        else d.operand()
+    ),
+    "y": lambda d: d.leaf(d.shape or ()) if d.call.name == "polyfit" else d.operand(),
+    "other": lambda d: (
+        d.leaf((d.integer(0, 3),)) if d.call.name in ("convolve", "correlate") else d.operand()
+    ),
+    "kth": lambda d: d.choice([0, -1, [0, 1]]),
+    "keys": Drawing.tensors,
+    "values": lambda d: (
+        d.leaf(d.choice([(), d.shape or ()]), names=None)
+        if d.call.name == "put_along_axis"
+        else d.operand()
+    ),
+    "xp": lambda d: d.leaf((3,), names=None),
+    "fp": lambda d: d.leaf((3,), names=None),
+    "range": lambda d: d.choice([None, (-1, 1), (0.0, 0.0)]),
     "dtype": lambda d: d.dtype(),
     "b": Drawing.right,
 }

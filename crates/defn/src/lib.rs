@@ -142,7 +142,8 @@ pub use defn_core::backend::Checks;
 #[doc(inline)]
 pub use defn_core::backend::MemoryNeed;
 pub use defn_core::builder::{
-    Contracted, ConvOptions, FftLength, FftNorm, Indexing, PerAxis, Sections, UniqueOutputs, Uniques,
+    Contracted, ConvOptions, FftLength, FftNorm, Indexing, Overlap, PerAxis, QuantileMethod, Sections, Side,
+    UniqueOutputs, Uniques,
     WindowOptions, WindowPadding,
 };
 pub use defn_core::live::Group as LiveTensors;

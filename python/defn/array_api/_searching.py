@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import defn as dn
 from defn.array_api._array import Array, Number, convert, operands, require, wrap
 from defn.array_api._manipulation import one_axis
-from defn.array_api._promotion import ALL, BOOL, INTEGER, REAL, REAL_FLOATING
+from defn.array_api._promotion import ALL, BOOL, INTEGER, REAL
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -98,35 +98,6 @@ def where(condition: Array, x1: Array | Number, x2: Array | Number, /) -> Array:
     return wrap(dn.select(mask, first, second))
 
 
-def _precedes(a: Tensor, b: Tensor, also_equal: bool) -> Tensor:
-    """Whether ``a`` is before ``b`` in sorted order, in which NaN is last."""
-    before = dn.less_equal(a, b) if also_equal else dn.less(a, b)
-    if a.dtype not in REAL_FLOATING:
-        return before
-    last = dn.is_nan(b)
-    return before | (last if also_equal else last & ~dn.is_nan(a))
-
-
-def _positions(ordered: Tensor, values: Tensor, right: bool) -> Tensor:
-    """Where values belong in an ordered vector, by halving the range of each at the same time."""
-    size = ordered.shape[0]
-    low = dn.broadcast(dn.s64(0), values.shape)
-    if not size:
-        return low
-    high = dn.broadcast(dn.s64(size), values.shape)
-    for _ in range(size.bit_length()):
-        middle = dn.quotient(low + high, dn.s64(2))
-        # A range that is empty stays so: its middle may be the end of the vector.
-        element = dn.take(ordered, dn.min(middle, dn.s64(size - 1)), axis=0)
-        is_open = dn.less(low, high)
-        goes_up = _precedes(element, values, right) & is_open
-        low, high = (
-            dn.select(goes_up, middle + dn.s64(1), low),
-            dn.select(goes_up | ~is_open, high, middle),
-        )
-    return low
-
-
 def searchsorted(
     x1: Array,
     x2: Array | float,
@@ -146,7 +117,7 @@ def searchsorted(
         raise ValueError(f"searchsorted: x1 has {ordered.ndim} axes, it must have 1")
     if sorter is not None:
         ordered = dn.take(ordered, require("searchsorted", sorter, INTEGER), axis=0)
-    return wrap(_positions(ordered, values, side == "right"))
+    return wrap(dn.as_type(dn.searchsorted(ordered, values, side), dn.s64))
 
 
 def unique_all(x: Array, /) -> UniqueAll:

@@ -20,6 +20,7 @@ __all__ = [
     "gather",
     "indexed_add",
     "indexed_put",
+    "put_along_axis",
     "segment_max",
     "segment_min",
     "segment_product",
@@ -89,6 +90,31 @@ def take_along_axis(tensor: TensorLike, indices: TensorLike, axis: Axis = 0) -> 
 
     >>> dn.take_along_axis(dn.tensor([[1, 2], [3, 4]]), dn.tensor([[1], [0]]), axis=1).to_list()
     [[2], [3]]
+    """
+    ...
+
+
+@forwards(_core.put_along_axis)
+def put_along_axis(
+    tensor: TensorLike, indices: TensorLike, values: TensorLike, axis: Axis = 0
+) -> Tensor:
+    """Put values at positions along an axis, with separate positions along the other axes, where
+    ``take_along_axis`` reads them.
+
+    The tensor itself does not change. Of several values of one element the last one stays.
+    Positions below 0 count from the end.
+
+    Shapes: that of the tensor, with its names. The indices have its shape except on the axis; the
+        values broadcast to their shape.
+    Dtypes: any; promoted; Python numbers are weakly typed. The indices are integers.
+    Grad: ``g`` where nothing was put, and at the positions to the values; zero to the indices.
+    Raises: ``DTypeError`` if the indices are not integers, ``ShapeError`` if another axis differs
+        or the values do not broadcast, ``AxisError`` if the axis is out of range, ``BoundsError``
+        for an index out of range, see ``checks``.
+
+    >>> x, at = dn.tensor([[1, 2], [3, 4]]), dn.tensor([[1], [0]])
+    >>> dn.put_along_axis(x, at, 9, axis=1).to_list()
+    [[1, 9], [9, 4]]
     """
     ...
 

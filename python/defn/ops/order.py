@@ -8,12 +8,13 @@ from defn import _core
 from defn._public import forwards
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Literal
 
     from defn._core import Tensor
     from defn.typing import Axis, DTypeLike, TensorLike
 
-__all__ = ["argsort", "sort", "top_k"]
+__all__ = ["argpartition", "argsort", "lexsort", "partition", "sort", "top_k"]
 
 
 @forwards(_core.sort)
@@ -80,5 +81,57 @@ def top_k(tensor: TensorLike, k: int = 1) -> tuple[Tensor, Tensor]:
     >>> values, positions = dn.top_k(dn.tensor([10, 30, 20]), k=2)
     >>> values.to_list(), positions.to_list()
     ([30, 20], [1, 2])
+    """
+    ...
+
+
+@forwards(_core.lexsort)
+def lexsort(keys: Sequence[TensorLike], axis: Axis = -1) -> Tensor:
+    """The positions that sort elements by several keys: by the last key first, among equal ones by
+    the key before.
+
+    Shapes: the keys have one shape, which the result has, with the names of the first key.
+    Dtypes: integers, floats and bools; the result is s32, or s64 where the axis needs it.
+    Grad: zero.
+    Raises: ``ShapeError`` if there is no key or a shape differs, ``DTypeError`` for complex
+        numbers, ``AxisError`` if the axis is out of range.
+
+    >>> dn.lexsort([dn.tensor([3, 1, 2]), dn.tensor([1, 1, 0])]).to_list()
+    [2, 1, 0]
+    """
+    ...
+
+
+@forwards(_core.partition)
+def partition(tensor: TensorLike, kth: int | Sequence[int], axis: Axis = -1) -> Tensor:
+    """Put the elements at the positions ``kth`` where a sort would put them, lower ones before them
+    and higher ones behind.
+
+    All elements are sorted, which is one of the permitted orders.
+
+    Shapes: unchanged; names are kept.
+    Dtypes: integers, floats and bools; unchanged.
+    Grad: ``g`` in the original order of the elements.
+    Raises: ``DTypeError`` for complex numbers, ``AxisError`` if the axis is out of range,
+        ``OptionError`` if the axis does not have a position.
+
+    >>> dn.partition(dn.tensor([3, 1, 2]), 1).to_list()
+    [1, 2, 3]
+    """
+    ...
+
+
+@forwards(_core.argpartition)
+def argpartition(tensor: TensorLike, kth: int | Sequence[int], axis: Axis = -1) -> Tensor:
+    """The positions from which the elements of ``partition`` come.
+
+    Shapes: unchanged; names are kept.
+    Dtypes: integers, floats and bools; the result is s32, or s64 where the axis needs it.
+    Grad: zero.
+    Raises: ``DTypeError`` for complex numbers, ``AxisError`` if the axis is out of range,
+        ``OptionError`` if the axis does not have a position.
+
+    >>> dn.argpartition(dn.tensor([3, 1, 2]), 1).to_list()
+    [1, 2, 0]
     """
     ...

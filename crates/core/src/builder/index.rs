@@ -112,6 +112,23 @@ pub trait BuildIndex: Builder + Sized {
         scatter(self, ScatterOp::IndexedPut, x.into(), indices.into(), updates.into(), &axes.into())
     }
 
+    /// `x` with values in the place of the elements at positions along an axis, each position for its own place along the
+    /// other axes, as [`BuildIndex::take_along_axis`] reads them. The values broadcast to the shape of `indices`.
+    ///
+    /// # Errors
+    /// Indices that are no integers or differ in another axis, values that do not broadcast, and an axis that `x` does
+    /// not have or that has no elements.
+    fn put_along_axis(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        indices: impl Into<Arg<Self::V>>,
+        values: impl Into<Arg<Self::V>>,
+        axis: impl Into<AxisRef>,
+    ) -> Result<Self::V> {
+        let indices = self.operand(indices)?;
+        compose::index::put_along_axis(self, x.into(), &indices, values.into(), &axis.into())
+    }
+
     /// The sums of the elements along the first axis of `x` that have the same id, for the ids below `count`. An
     /// element with another id is left out. The result has `count` in the place of the first axis, without its name.
     /// Bools are counted as s32.

@@ -22,11 +22,15 @@ mod index;
 mod linalg;
 mod loops;
 mod matrix;
+mod missing;
 mod ops;
 mod order;
+mod quantile;
 mod reduce;
 mod scan;
 mod sets;
+mod search;
+mod sequence;
 pub(crate) mod shape;
 pub(crate) mod starts;
 mod window;
@@ -49,13 +53,17 @@ pub use index::BuildIndex;
 pub use linalg::{BuildLinalg, Contracted};
 pub use loops::{promoted_dtype, while_};
 pub use matrix::{BuildMatrix, NormOrder};
+pub use missing::BuildMissing;
 pub use ops::{
     Host, Ops, Source, common_backend, fast_path, matmul_fast_path, move_to_common_backend, view_fast_path,
 };
 pub use order::BuildOrder;
+pub use quantile::{BuildQuantile, QuantileMethod};
 pub use reduce::BuildReduce;
 pub use scan::{item, scan};
 pub use sets::{BuildSets, UniqueOutputs, Uniques};
+pub use search::{Bins, BuildSearch, Side};
+pub use sequence::{BuildSequence, Overlap};
 pub use shape::{BuildShape, Cut, PadMode, Size, Start};
 pub use window::{BuildWindow, ConvOptions, PerAxis, WindowOptions, WindowPadding};
 

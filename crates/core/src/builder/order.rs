@@ -1,6 +1,7 @@
 //! Ops that sort.
 
 use super::{Arg, Builder};
+use crate::compose::order;
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::infer::reduce::index_dtype;
@@ -72,6 +73,44 @@ pub trait BuildOrder: Builder + Sized {
         let mut outputs = self.emit(Op::Block(Block::TopK { k }), &[x])?;
         let (indices, values) = (outputs.pop(), outputs.pop());
         Ok(values.zip(indices).expect("values and places"))
+    }
+
+    /// The positions along an axis that sort elements by several keys of one shape: by the last key first, among equal
+    /// ones by the key before.
+    ///
+    /// # Errors
+    /// No key, complex elements, keys of other shapes, and an axis that they do not have.
+    fn lexsort(&mut self, keys: &[Self::V], axis: impl Into<AxisRef>) -> Result<Self::V> {
+        order::lexsort(self, keys, &axis.into())
+    }
+
+    /// `x` with the elements at the positions `kth` of an axis where a sort would put them, lower ones before and higher
+    /// ones behind. All elements are sorted.
+    ///
+    /// # Errors
+    /// Complex elements, an axis that `x` does not have, and positions that the axis does not have.
+    fn partition(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        kth: &[i64],
+        axis: impl Into<AxisRef>,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        order::partition(self, &x, kth, &axis.into())
+    }
+
+    /// The positions of the elements of [`BuildOrder::partition`] before it, as s32, or s64 where the axis needs it.
+    ///
+    /// # Errors
+    /// As [`BuildOrder::partition`].
+    fn argpartition(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        kth: &[i64],
+        axis: impl Into<AxisRef>,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        order::argpartition(self, &x, kth, &axis.into())
     }
 }
 

@@ -1,13 +1,13 @@
 //! Definitions of reads at positions given by a tensor, and of positions.
 
 use super::arrange::positions;
-use crate::builder::{BuildCreate, BuildElementwise, BuildIndex, BuildShape, Builder};
+use crate::builder::{Arg, BuildCreate, BuildElementwise, BuildIndex, BuildShape, Builder};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::infer::index::{nothing, require_integers};
 use crate::infer::reduce::index_dtype;
 use crate::scalar::Number;
-use crate::shape::{Axis, AxisList, AxisRef, Shape, TensorType, merge_names};
+use crate::shape::{Axes, Axis, AxisList, AxisRef, Shape, TensorType, merge_names};
 
 /// See [`BuildIndex::take`].
 ///
@@ -53,7 +53,16 @@ pub fn take_along_axis<B: Builder>(b: &mut B, x: &B::V, indices: &B::V, axis: Ax
     if ty.shape[axis] == 0 && at.size() > 0 {
         return Err(nothing("take_along_axis", &ty, axis, &at));
     }
-    // A position has an entry for each axis: the index along `axis`, and the element's own position along the others.
+    let positions = entries_along(b, indices, axis)?;
+    let axes: AxisList = ty.shape.axes().collect();
+    let gathered = b.gather(x, positions, axes)?;
+    b.reshape_to(gathered, at.shape.with_names(ty.shape.names().map(|name| name.cloned()))?)
+}
+
+/// The positions of the elements at indices along an axis: one entry for each axis, which is the index along `axis`, and
+/// the element's own position along the others.
+fn entries_along<B: Builder>(b: &mut B, indices: &B::V, axis: Axis) -> Result<B::V> {
+    let at = b.ty(indices);
     let plain = at.shape.without_names();
     let small = plain.sizes().iter().all(|&size| i32::try_from(size).is_ok());
     let counted = if small { DType::S32 } else { DType::S64 };
@@ -68,10 +77,49 @@ pub fn take_along_axis<B: Builder>(b: &mut B, x: &B::V, indices: &B::V, axis: Ax
             b.iota(plain.clone(), dtype, Some(other.into()))?
         });
     }
-    let positions = b.stack(&entries, -1, None)?;
+    b.stack(&entries, -1, None)
+}
+
+/// See [`BuildIndex::put_along_axis`].
+///
+/// # Errors
+/// As the method.
+pub fn put_along_axis<B: Builder>(
+    b: &mut B,
+    x: Arg<B::V>,
+    indices: &B::V,
+    values: Arg<B::V>,
+    axis: &AxisRef,
+) -> Result<B::V> {
+    let op = "put_along_axis";
+    let (x, values) = b.weak_pair(op, x, values)?;
+    let (ty, at) = (b.ty(&x), b.ty(indices));
+    let axis = ty.shape.resolve(op, axis)?;
+    require_integers(op, &at)?;
+    let fits = at.shape.rank() == ty.shape.rank()
+        && ty.shape.axes().all(|other| other == axis || at.shape[other] == ty.shape[other]);
+    if !fits {
+        let required = format!("the sizes of {ty} are required but on axis {axis}");
+        return Err(ErrorKind::Indices { op, got: at, required }.into());
+    }
+    if ty.shape[axis] == 0 && at.size() > 0 {
+        return Err(nothing(op, &ty, axis, &at));
+    }
+    let got = b.ty(&values);
+    let plain = at.shape.without_names();
+    let merged = got.shape.without_names().broadcast_with(op, &plain)?;
+    if merged.sizes() != plain.sizes() {
+        let (what, shape) = ("the values", plain);
+        return Err(ErrorKind::ParameterShape { op, what, got, shape }.into());
+    }
+    let values = b.reshape_to(&values, got.shape.without_names())?;
+    let values = b.broadcast(values, plain.clone(), Axes::All)?;
+    let positions = entries_along(b, indices, axis)?;
+    let rows = Shape::new(&[plain.size(), plain.rank()]);
+    let positions = b.reshape_to(positions, rows)?;
+    let values = b.reshape_to(values, Shape::new(&[plain.size()]))?;
     let axes: AxisList = ty.shape.axes().collect();
-    let gathered = b.gather(x, positions, axes)?;
-    b.reshape_to(gathered, at.shape.with_names(ty.shape.names().map(|name| name.cloned()))?)
+    b.indexed_put(x, positions, values, axes)
 }
 
 /// See [`BuildIndex::unravel_index`].

@@ -13,7 +13,7 @@ use crate::scalar::Number;
 use crate::shape::{Axes, Axis, AxisList, AxisRef, TensorType};
 
 /// The axes of a mean and the number of elements along them.
-fn mean_axes(op: &'static str, ty: &TensorType, axes: &Axes) -> Result<(AxisList, usize)> {
+pub(super) fn mean_axes(op: &'static str, ty: &TensorType, axes: &Axes) -> Result<(AxisList, usize)> {
     let axes = ty.shape.resolve_all(op, axes)?;
     let count = axes.iter().map(|&axis| ty.shape[axis]).product();
     let empty = axes.iter().find(|&&axis| ty.shape[axis] == 0);

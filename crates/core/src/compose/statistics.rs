@@ -81,16 +81,16 @@ pub fn ptp<B: Builder>(b: &mut B, x: &B::V, axes: &Axes, keep_axes: bool) -> Res
 }
 
 /// The sorted elements along the axis of a statistic; all elements if it has no axis.
-struct SortedAxis<V> {
-    values: V,
-    axis: Axis,
-    size: usize,
+pub(super) struct SortedAxis<V> {
+    pub(super) values: V,
+    pub(super) axis: Axis,
+    pub(super) size: usize,
     /// The shape of the result.
-    shape: Shape,
+    pub(super) shape: Shape,
 }
 
 impl<V: Clone + Into<Arg<V>>> SortedAxis<V> {
-    fn new<B: Builder<V = V>>(
+    pub(super) fn new<B: Builder<V = V>>(
         b: &mut B,
         op: &'static str,
         x: &V,
@@ -128,8 +128,19 @@ impl<V: Clone + Into<Arg<V>>> SortedAxis<V> {
 /// # Errors
 /// As the method.
 pub fn median<B: Builder>(b: &mut B, x: &B::V, axis: Option<&AxisRef>, keep_axis: bool) -> Result<B::V> {
+    middle(b, "median", x, axis, keep_axis)
+}
+
+/// The median of the function `op`.
+pub(super) fn middle<B: Builder>(
+    b: &mut B,
+    op: &'static str,
+    x: &B::V,
+    axis: Option<&AxisRef>,
+    keep_axis: bool,
+) -> Result<B::V> {
     let dtype = b.ty(x).dtype;
-    let ordered = SortedAxis::new(b, "median", x, axis, keep_axis)?;
+    let ordered = SortedAxis::new(b, op, x, axis, keep_axis)?;
     if ordered.size == 0 {
         return b.full(ordered.shape, dtype.to_float(), 0);
     }

@@ -52,6 +52,25 @@ macro_rules! index_functions {
                 does not have (`Axis`), and on tensors a position out of range (`Bounds`).";
             example { (x = s32[2][2] "1, 2, 3, 4", at = s32[2][1] "1, 0") x.take_along_axis("&at, 1") == s32[2][1] "2, 3" }
 
+            /// Values in the place of the elements at positions along an axis, with positions of its own for each place along
+            /// the other axes, as [`take_along_axis`](Self::take_along_axis) reads them. Of several values of one element
+            /// the last one stays.
+            ///
+            /// A position below 0 counts from the end. One out of range is refused on tensors; in a compiled function its
+            /// value is dropped.
+            ///
+            /// - Shape: unchanged; axis names are kept. The values broadcast to the shape of the indices, which equals
+            ///   that of the tensor except on the axis.
+            /// - Dtypes: any; promoted. The indices are integers.
+            /// - Gradient: `g` where nothing was put, and at the positions to the values; zero to the indices.
+            fn put_along_axis(indices, values; axis: AxisRef);
+            errors "Indices that are not integers (`DType`), another axis that differs and values that do not broadcast \
+                (`Shape`), an axis that the tensor does not have (`Axis`), and on tensors a position out of range (`Bounds`).";
+            example {
+                (x = s32[2][2] "1, 2, 3, 4", at = s32[2][1] "1, 0", values = s32[2][1] "7, 8")
+                x.put_along_axis("&at, &values, 1") == s32[2][2] "1, 7, 8, 4"
+            }
+
             /// Updates added to the elements at positions; each row of `indices` is a position, with an entry for
             /// each of `axes`. Several updates of one element add up.
             ///

@@ -7,5 +7,8 @@
 
 mod elementwise;
 mod index;
+mod missing;
 mod reduce;
+mod search;
+mod sequence;
 mod shape;

@@ -8,6 +8,7 @@ mod index;
 mod linalg;
 mod order;
 mod reduce;
+mod search;
 mod shape;
 mod window;
 

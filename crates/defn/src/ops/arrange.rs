@@ -33,7 +33,7 @@ methods! {
 }
 
 /// The tensors behind expressions.
-fn tensors_of(exprs: &[Expr]) -> Result<Vec<core::Tensor>> {
+pub(super) fn tensors_of(exprs: &[Expr]) -> Result<Vec<core::Tensor>> {
     exprs.iter().map(|expr| expr.0.clone()).collect()
 }
 

@@ -30,7 +30,7 @@ macro_rules! imports {
     () => {
         "```
 # use defn::{Axes, ConvOptions, DType, Direction, Expr, FftLength, FftNorm, PadMode, PerAxis, Tensor};
-# use defn::{WindowOptions, WindowPadding, jit};
+# use defn::{Overlap, QuantileMethod, Side, WindowOptions, WindowPadding, jit};
 "
     };
 }

@@ -1,6 +1,6 @@
 //! Sorting and ordering.
 
-use defn_core::builder::{Arg, BuildOrder};
+use defn_core::builder::{Arg, BuildOrder, Builder};
 use defn_core::op::Direction;
 use defn_core::{AxisRef, DType, Tensor};
 use pyo3::prelude::*;
@@ -45,6 +45,12 @@ functions! {
         let Stable = stable;
         ops.argsort(tensor, axis, direction, dtype)
     };
+    lexsort(keys: Vec<Arg<Tensor>>, axis: AxisRef) => |ops| {
+        let keys = keys.into_iter().map(|key| ops.operand(key)).collect::<Result<Vec<_>, _>>()?;
+        ops.lexsort(&keys, axis)
+    };
+    partition(tensor: Arg<Tensor>, kth: Vec<i64>, axis: AxisRef) => |ops| ops.partition(tensor, &kth, axis);
+    argpartition(tensor: Arg<Tensor>, kth: Vec<i64>, axis: AxisRef) => |ops| ops.argpartition(tensor, &kth, axis);
 }
 
 #[pyfunction]

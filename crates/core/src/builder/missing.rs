@@ -1,0 +1,142 @@
+//! Reductions that leave out NaN.
+
+use super::{Arg, Builder};
+use crate::compose::missing;
+use crate::error::Result;
+use crate::shape::{Axes, AxisRef};
+
+/// Reductions that leave out NaN. Tensors without NaN have the results of the functions without the prefix.
+pub trait BuildMissing: Builder + Sized {
+    /// The sum over axes of the elements that are not NaN; 0 if there is none. Gradients flow to those elements.
+    ///
+    /// # Errors
+    /// Axes that `x` does not have or that are repeated.
+    fn nansum(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+        keep_axes: bool,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        missing::nansum(self, &x, &axes.into(), keep_axes)
+    }
+
+    /// The product over axes of the elements that are not NaN; 1 if there is none.
+    ///
+    /// # Errors
+    /// Axes that `x` does not have or that are repeated.
+    fn nanprod(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+        keep_axes: bool,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        missing::nanprod(self, &x, &axes.into(), keep_axes)
+    }
+
+    /// The greatest element over axes that is not NaN; NaN if there is none.
+    ///
+    /// # Errors
+    /// Axes that `x` does not have or that are repeated, complex elements, and an axis without elements.
+    fn nanmax(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+        keep_axes: bool,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        missing::extreme(self, ("nanmax", true), &x, &axes.into(), keep_axes)
+    }
+
+    /// The least element over axes that is not NaN; NaN if there is none.
+    ///
+    /// # Errors
+    /// Axes that `x` does not have or that are repeated, complex elements, and an axis without elements.
+    fn nanmin(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+        keep_axes: bool,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        missing::extreme(self, ("nanmin", false), &x, &axes.into(), keep_axes)
+    }
+
+    /// The mean over axes of the elements that are not NaN; NaN if there is none.
+    ///
+    /// # Errors
+    /// Axes that `x` does not have or that are repeated, and an axis without elements.
+    fn nanmean(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+        keep_axes: bool,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        missing::nanmean(self, &x, &axes.into(), keep_axes)
+    }
+
+    /// The variance over axes of the elements that are not NaN. The divisor is their number less `ddof`; where it is
+    /// not positive, the result is NaN.
+    ///
+    /// # Errors
+    /// Axes that `x` does not have or that are repeated, and an axis without elements.
+    fn nanvar(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+        keep_axes: bool,
+        ddof: i64,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        missing::nanvar(self, &x, &axes.into(), keep_axes, ddof)
+    }
+
+    /// The square root of [`BuildMissing::nanvar`].
+    ///
+    /// # Errors
+    /// Axes that `x` does not have or that are repeated, and an axis without elements.
+    fn nanstd(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+        keep_axes: bool,
+        ddof: i64,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        missing::nanstd(self, &x, &axes.into(), keep_axes, ddof)
+    }
+
+    /// The index of the greatest element along an axis that is not NaN, or its flat index if `axis` is `None`; the first of
+    /// equal ones, and -1 if all elements are NaN. It is s32, or s64 where the axis needs it.
+    ///
+    /// # Errors
+    /// An axis that `x` does not have, complex elements, and an axis without elements.
+    fn nanargmax(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axis: Option<AxisRef>,
+        keep_axis: bool,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        missing::position(self, ("nanargmax", true), &x, axis.as_ref(), keep_axis)
+    }
+
+    /// The index of the least element along an axis that is not NaN, or its flat index if `axis` is `None`; the first of
+    /// equal ones, and -1 if all elements are NaN. It is s32, or s64 where the axis needs it.
+    ///
+    /// # Errors
+    /// An axis that `x` does not have, complex elements, and an axis without elements.
+    fn nanargmin(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axis: Option<AxisRef>,
+        keep_axis: bool,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        missing::position(self, ("nanargmin", false), &x, axis.as_ref(), keep_axis)
+    }
+}
+
+impl<B: Builder> BuildMissing for B {}
