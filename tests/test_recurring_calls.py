@@ -1,4 +1,4 @@
-"""Eager functions of several operations are compiled where they recur: the elements stay the same."""
+"""Eager functions of several operations are compiled if they recur; the elements do not change."""
 
 from __future__ import annotations
 
