@@ -100,11 +100,12 @@ def functions() -> str:
         for name in module.__all__
     ]
     written += [function(f"linalg_{name}", getattr(linalg, name)) for name in linalg.__all__]
-    # One core function serves both forms of shuffle.
+    # One core function serves both forms of shuffle and of permutation; the generator has none.
+    without = ("Generator", "permutation", "permutation_split", "shuffle_split")
     written += [
         function(f"random_{name}", getattr(random, name))
         for name in random.__all__
-        if name != "shuffle_split"
+        if name not in without
     ]
     return "".join(written)
 

@@ -151,6 +151,9 @@ from defn.ops import (
     shape as _shape,
 )
 from defn.ops import (
+    special as _special,
+)
+from defn.ops import (
     vectorize as _vectorize,
 )
 from defn.ops import (
@@ -174,6 +177,7 @@ from defn.ops.sets import *
 from defn.ops.search import *
 from defn.ops.sequence import *
 from defn.ops.shape import *
+from defn.ops.special import *
 from defn.ops.vectorize import *
 from defn.ops.window import *
 from defn.pjrt import devices
@@ -377,6 +381,7 @@ __all__ += _sets.__all__
 __all__ += _search.__all__
 __all__ += _sequence.__all__
 __all__ += _shape.__all__
+__all__ += _special.__all__
 __all__ += _vectorize.__all__
 __all__ += _window.__all__
 

@@ -240,6 +240,8 @@ class Tensor:
     def bincount(
         self, weights: TensorLike | None = None, minlength: int = 0, *, length: int | None = None
     ) -> Tensor: ...
+    def betainc(self, b: TensorLike, x: TensorLike, /) -> Tensor: ...
+    def betaln(self, b: TensorLike, /) -> Tensor: ...
     def bit_size(self) -> int: ...
     def bitcast(self, dtype: DTypeLike) -> Tensor: ...
     def bitwise_and(self, b: TensorLike, /) -> Tensor: ...
@@ -290,6 +292,7 @@ class Tensor:
     def devectorize(self, *, keep_names: bool = True) -> Any: ...
     def diff(self, order: int = 1, axis: Axis = -1) -> Tensor: ...
     def digitize(self, bins: TensorLike, right: bool = False) -> Tensor: ...
+    def digamma(self) -> Tensor: ...
     def divide(self, b: TensorLike, /) -> Tensor: ...
     def divmod(self, b: TensorLike, /) -> tuple[Tensor, Tensor]: ...
     def dot(self, *args: Any) -> Tensor: ...
@@ -331,6 +334,8 @@ class Tensor:
     def flip(self, axes: Axes | None = None) -> Tensor: ...
     def floor(self) -> Tensor: ...
     def fmod(self, b: TensorLike, /) -> Tensor: ...
+    def gammainc(self, x: TensorLike, /) -> Tensor: ...
+    def gammaincc(self, x: TensorLike, /) -> Tensor: ...
     def gather(self, indices: TensorLike, *, axes: Axes | None = None) -> Tensor: ...
     def gradient(
         self, *spacing: TensorLike, *, axes: Axes | None = None, edge_order: int = 1
@@ -362,6 +367,11 @@ class Tensor:
         norm: Literal["backward", "ortho", "forward"] = "backward",
         eps: float = 1e-10,
     ) -> Tensor: ...
+    def i0(self) -> Tensor: ...
+    def i0e(self) -> Tensor: ...
+    def i1(self) -> Tensor: ...
+    def i1e(self) -> Tensor: ...
+    def ifft(self, *, axis: Axis = -1, length: FftLength = None, eps: float = 1e-10) -> Tensor: ...
     def ifft2(
         self,
         *,
@@ -441,6 +451,7 @@ class Tensor:
     def left_shift(self, b: TensorLike, /) -> Tensor: ...
     def less(self, b: TensorLike, /) -> Tensor: ...
     def less_equal(self, b: TensorLike, /) -> Tensor: ...
+    def lgamma(self) -> Tensor: ...
     def log(self, base: TensorLike | None = None) -> Tensor: ...
     def log10(self) -> Tensor: ...
     def log1p(self) -> Tensor: ...
@@ -501,6 +512,8 @@ class Tensor:
     def nanvar(
         self, axes: Axes | None = None, *, keep_axes: bool = False, ddof: int = 0
     ) -> Tensor: ...
+    def ndtr(self) -> Tensor: ...
+    def ndtri(self) -> Tensor: ...
     def negate(self) -> Tensor: ...
     def new_axis(self, axis: int, name: str | None = None) -> Tensor: ...
     def nextafter(self, b: TensorLike, /) -> Tensor: ...
@@ -660,6 +673,7 @@ class Tensor:
     def trapezoid(
         self, x: TensorLike | None = None, dx: float = 1.0, axis: Axis = -1
     ) -> Tensor: ...
+    def trigamma(self) -> Tensor: ...
     def tril(self, k: int = 0) -> Tensor: ...
     def triu(self, k: int = 0) -> Tensor: ...
     def trunc(self) -> Tensor: ...
@@ -1496,6 +1510,19 @@ def reduce(
     dtype: DTypeLike | None = None,
     /,
 ) -> Tensor: ...
+def betainc(a: TensorLike, b: TensorLike, x: TensorLike, /) -> Tensor: ...
+def betaln(a: TensorLike, b: TensorLike, /) -> Tensor: ...
+def digamma(tensor: TensorLike, /) -> Tensor: ...
+def gammainc(a: TensorLike, x: TensorLike, /) -> Tensor: ...
+def gammaincc(a: TensorLike, x: TensorLike, /) -> Tensor: ...
+def i0(tensor: TensorLike, /) -> Tensor: ...
+def i0e(tensor: TensorLike, /) -> Tensor: ...
+def i1(tensor: TensorLike, /) -> Tensor: ...
+def i1e(tensor: TensorLike, /) -> Tensor: ...
+def lgamma(tensor: TensorLike, /) -> Tensor: ...
+def ndtr(tensor: TensorLike, /) -> Tensor: ...
+def ndtri(tensor: TensorLike, /) -> Tensor: ...
+def trigamma(tensor: TensorLike, /) -> Tensor: ...
 def linalg_adjoint(tensor: TensorLike, /) -> Tensor: ...
 def linalg_cholesky(tensor: TensorLike, /) -> Tensor: ...
 def linalg_cond(
@@ -1539,6 +1566,58 @@ def linalg_triangular_solve(
     transform_a: Literal["none", "transpose", "conjugate", "adjoint"] = "none",
     /,
 ) -> Tensor: ...
+def random_bernoulli(
+    key: TensorLike,
+    p: TensorLike = 0.5,
+    shape: Shape | int = (),
+    dtype: DTypeLike = "bool",
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_bernoulli_split(
+    key: TensorLike,
+    p: TensorLike = 0.5,
+    shape: Shape | int = (),
+    dtype: DTypeLike = "bool",
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
+def random_beta(
+    key: TensorLike,
+    a: TensorLike,
+    b: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_beta_split(
+    key: TensorLike,
+    a: TensorLike,
+    b: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
+def random_binomial(
+    key: TensorLike,
+    n: TensorLike,
+    p: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike = "s32",
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_binomial_split(
+    key: TensorLike,
+    n: TensorLike,
+    p: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike = "s32",
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
 def random_bits(
     key: TensorLike,
     shape: Shape | int = (),
@@ -1550,6 +1629,40 @@ def random_bits_split(
     key: TensorLike,
     shape: Shape | int = (),
     dtype: DTypeLike = "u32",
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
+def random_categorical(
+    key: TensorLike,
+    logits: TensorLike,
+    axis: Axis = -1,
+    shape: Shape | int = (),
+    dtype: DTypeLike = "s32",
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_categorical_split(
+    key: TensorLike,
+    logits: TensorLike,
+    axis: Axis = -1,
+    shape: Shape | int = (),
+    dtype: DTypeLike = "s32",
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
+def random_chisquare(
+    key: TensorLike,
+    df: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_chisquare_split(
+    key: TensorLike,
+    df: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
     names: Names | None = None,
     /,
 ) -> Tensor: ...
@@ -1571,7 +1684,55 @@ def random_choice_split(
     replace: bool = True,
     /,
 ) -> Tensor: ...
+def random_dirichlet(
+    key: TensorLike,
+    alpha: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_dirichlet_split(
+    key: TensorLike,
+    alpha: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
+def random_exponential(
+    key: TensorLike,
+    scale: TensorLike = 1.0,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_exponential_split(
+    key: TensorLike,
+    scale: TensorLike = 1.0,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
 def random_fold_in(key: TensorLike, data: TensorLike, /) -> Tensor: ...
+def random_gamma(
+    key: TensorLike,
+    a: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_gamma_split(
+    key: TensorLike,
+    a: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
 def random_gumbel(
     key: TensorLike,
     shape: Shape | int = (),
@@ -1587,6 +1748,42 @@ def random_gumbel_split(
     /,
 ) -> Tensor: ...
 def random_key(seed: TensorLike, /) -> Tensor: ...
+def random_laplace(
+    key: TensorLike,
+    loc: TensorLike = 0.0,
+    scale: TensorLike = 1.0,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_laplace_split(
+    key: TensorLike,
+    loc: TensorLike = 0.0,
+    scale: TensorLike = 1.0,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
+def random_logistic(
+    key: TensorLike,
+    loc: TensorLike = 0.0,
+    scale: TensorLike = 1.0,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_logistic_split(
+    key: TensorLike,
+    loc: TensorLike = 0.0,
+    scale: TensorLike = 1.0,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
 def random_multivariate_normal(
     key: TensorLike,
     mean: TensorLike,
@@ -1625,6 +1822,36 @@ def random_normal_split(
     names: Names | None = None,
     /,
 ) -> Tensor: ...
+def random_poisson(
+    key: TensorLike,
+    lam: TensorLike = 1.0,
+    shape: Shape | int = (),
+    dtype: DTypeLike = "s32",
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_poisson_split(
+    key: TensorLike,
+    lam: TensorLike = 1.0,
+    shape: Shape | int = (),
+    dtype: DTypeLike = "s32",
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
+def random_rademacher(
+    key: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike = "s32",
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_rademacher_split(
+    key: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike = "s32",
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
 def random_randint(
     key: TensorLike,
     min: TensorLike,
@@ -1647,6 +1874,40 @@ def random_shuffle(
     key: TensorLike, tensor: TensorLike, axis: Axis = 0, independent: bool = False, /
 ) -> tuple[Tensor, Tensor]: ...
 def random_split(key: TensorLike, parts: int = 2, /) -> Tensor: ...
+def random_t(
+    key: TensorLike,
+    df: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_t_split(
+    key: TensorLike,
+    df: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
+def random_truncated_normal(
+    key: TensorLike,
+    lower: TensorLike,
+    upper: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_truncated_normal_split(
+    key: TensorLike,
+    lower: TensorLike,
+    upper: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
 def random_uniform(
     key: TensorLike,
     min: TensorLike = 0.0,

@@ -231,7 +231,6 @@ FUNCTIONS = {
     "dynamic_update_index_in_dim": "dn.put_slice(x, starts, y)",
     "dynamic_update_slice_in_dim": "dn.put_slice(x, starts, y)",
     "export": "dn.pjrt: what it compiled is kept, and loaded again",
-    "lgamma": "scipy.special.gammaln(x), outside of definitions",
     "live_arrays": "dn.memory_report()",
     "named_scope": "dn.mark(x, name)",
     "pmax": "dn.all_reduce(x, over, op='max')",
@@ -353,26 +352,15 @@ LINALG = {
 
 RANDOM = {
     "PRNGKey": "dn.random.key(seed)",
-    "bernoulli": "dn.random.uniform_split(key, shape=shape) < p",
-    "beta": "NumPy's: dn.tensor(rng.beta(a, b, size))",
-    "binomial": "NumPy's: dn.tensor(rng.binomial(n, p, size))",
-    "categorical": "dn.argmax(logits + dn.random.gumbel_split(key, shape=logits.shape), -1)",
     "cauchy": "dn.tan(math.pi * (dn.random.uniform_split(key, shape=shape) - 0.5))",
-    "default_rng": "dn.random.key(seed)",
-    "exponential": "-dn.log1p(-dn.random.uniform_split(key, shape=shape))",
-    "gamma": "NumPy's: dn.tensor(rng.gamma(a, size=size))",
+    "default_rng": "dn.random.Generator(seed)",
     "integers": "dn.random.randint_split(key, low, high, shape=shape)",
-    "laplace": "the difference of two draws -dn.log1p(-dn.random.uniform_split(key, shape=shape))",
-    "permutation": "dn.random.shuffle_split(key, x)",
-    "poisson": "NumPy's: dn.tensor(rng.poisson(rate, size))",
-    "rademacher": "dn.random.randint_split(key, 0, 2, shape=shape) * 2 - 1",
     "rand": "dn.random.uniform_split(key, shape=shape)",
     "randn": "dn.random.normal_split(key, shape=shape)",
     "random": "dn.random.uniform_split(key, shape=shape)",
     "random_sample": "dn.random.uniform_split(key, shape=shape)",
     "seed": "dn.random.key(seed)",
     "standard_normal": "dn.random.normal_split(key, shape=shape)",
-    "truncated_normal": "dn.clip(dn.random.normal_split(key, shape=shape), lo, hi), or draws again",
 }
 """Names of ``numpy.random`` and ``jax.random``, and what to write instead."""
 

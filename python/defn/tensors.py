@@ -27,6 +27,7 @@ from defn.ops import (
     search,
     sequence,
     shape,
+    special,
     vectorize,
     window,
 )
@@ -63,6 +64,7 @@ METHOD_MODULES: tuple[ModuleType, ...] = (
     window,
     fourier,
     fold,
+    special,
 )
 """The modules whose functions become methods."""
 

@@ -163,6 +163,7 @@ def all_cases() -> list[Case]:
         search,
         sequence,
         shape,
+        special,
         vectorize,
         window,
     )
@@ -186,6 +187,7 @@ def all_cases() -> list[Case]:
         search,
         missing,
         sequence,
+        special,
     )
     return [case for family in families for case in family.CASES]
 

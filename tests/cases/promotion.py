@@ -498,7 +498,7 @@ WITHOUT = frozenset(
         "searchsorted argpartition convolve corrcoef correlate gradient lexsort partition polyfit "
         "polyval put_along_axis trapezoid "
         "array_split atleast_1d atleast_2d atleast_3d broadcast broadcast_arrays column_stack "
-        "dstack eye isclose linspace matmul median meshgrid moveaxis nextafter repeat reshape "
+        "dstack eye i0 isclose linspace matmul median meshgrid moveaxis nextafter repeat reshape "
         "roll rot90 split squeeze take_along_axis tile tri tril_indices triu_indices "
         "unravel_index unstack vectorize "
         "argwhere flatnonzero intersect1d isin nonzero setdiff1d union1d unique unique_all "

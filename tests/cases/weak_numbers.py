@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 import defn as dn
 from cases.dtypes import NUMPY, is_complex, is_float, is_integer
@@ -104,6 +105,8 @@ def both_sides(
     whole = getattr(dn, name)
     op = whole if part is None else lambda a, b: whole(a, b)[part]
     left, right = ("y", "x") if name == "atan2" else ("re", "im") if name == "complex" else "ab"
+    if name.startswith("gammainc"):
+        left, right = "ax"
     return [
         Row(name, right, op, oracle, **options),
         Row(name, left, lambda x, n: op(n, x), lambda x, n: oracle(n, x), **options),
@@ -193,6 +196,36 @@ CASES = [
         beyond="exact",
     ),
     *both_sides("copysign", np.copysign, out=floating, dtypes=REAL, beyond="float"),
+    Row(
+        "betainc",
+        "a",
+        lambda x, n: dn.betainc(n, x, 0.5),
+        lambda x, n: special.betainc(n, x, 0.5),
+        ulps=64,
+        out=floating,
+        dtypes=REAL,
+    ),
+    Row(
+        "betainc",
+        "b",
+        lambda x, n: dn.betainc(x, n, 0.5),
+        lambda x, n: special.betainc(x, n, 0.5),
+        ulps=64,
+        out=floating,
+        dtypes=REAL,
+    ),
+    Row(
+        "betainc",
+        "x",
+        lambda x, n: dn.betainc(x, 2, n),
+        lambda x, n: special.betainc(x, 2, n),
+        ulps=64,
+        out=floating,
+        dtypes=REAL,
+    ),
+    *both_sides("betaln", special.betaln, ulps=64, out=floating, dtypes=REAL, beyond="float"),
+    *both_sides("gammainc", special.gammainc, ulps=64, out=floating, dtypes=REAL, beyond="float"),
+    *both_sides("gammaincc", special.gammaincc, ulps=64, out=floating, dtypes=REAL, beyond="float"),
     *both_sides("hypot", np.hypot, ulps=2, out=floating, dtypes=REAL, beyond="float"),
     *both_sides("logaddexp", np.logaddexp, ulps=4, out=floating, dtypes=REAL, beyond="float"),
     *both_sides("heaviside", np.heaviside, out=floating, dtypes=REAL, beyond="float"),
@@ -544,5 +577,11 @@ for _name in ("union1d", "intersect1d", "setdiff1d"):
 for _name in ("uniform", "normal", "randint"):
     for _suffix in ("", "_split"):
         EXCUSED[f"random.{_name}{_suffix}", "key"] = "the key does not meet the bounds' dtype"
+for _name in (
+    *("bernoulli", "beta", "binomial", "categorical", "chisquare", "dirichlet", "exponential"),
+    *("gamma", "laplace", "logistic", "permutation", "poisson", "t", "truncated_normal"),
+):
+    for _suffix in ("", "_split"):
+        EXCUSED[f"random.{_name}{_suffix}"] = "tests/test_distributions.py draws from parameters"
 
 __all__ = ["ALL", "CASES", "DRAWN", "EXCUSED", "FLOATS", "INTEGERS", "Row", "together", "wide"]

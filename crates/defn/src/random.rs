@@ -2,7 +2,8 @@
 //!
 //! A key is a vector of two u32. A function that draws returns its sample and the next key. Its other form, with
 //! `_split` in its name, draws from the key itself and returns only the sample. The same key yields the same sample.
-//! There are no gradients.
+//! Gradients flow to the parameters of the distributions in this list: `exponential`, `laplace`, `logistic`,
+//! `truncated_normal`, `gamma`, `beta`, `chisquare`, `t` and `dirichlet`.
 //!
 //! Keys are tensors, whose result is a `Result`, or expressions, whose result is an expression: see [`Key`].
 //!
@@ -225,6 +226,15 @@ macro_rules! draws {
         }
     )*};
 }
+
+mod families;
+
+pub use families::{
+    bernoulli, bernoulli_split, beta, beta_split, binomial, binomial_split, categorical, categorical_split,
+    chisquare, chisquare_split, dirichlet, dirichlet_split, exponential, exponential_split, gamma,
+    gamma_split, laplace, laplace_split, logistic, logistic_split, poisson, poisson_split, rademacher,
+    rademacher_split, t, t_split, truncated_normal, truncated_normal_split,
+};
 
 draws! {
     /// Random bits.

@@ -32,6 +32,7 @@ mod sets;
 mod search;
 mod sequence;
 pub(crate) mod shape;
+mod special;
 pub(crate) mod starts;
 mod window;
 
@@ -65,6 +66,7 @@ pub use sets::{BuildSets, UniqueOutputs, Uniques};
 pub use search::{Bins, BuildSearch, Side};
 pub use sequence::{BuildSequence, Overlap};
 pub use shape::{BuildShape, Cut, PadMode, Size, Start};
+pub use special::BuildSpecial;
 pub use window::{BuildWindow, ConvOptions, PerAxis, WindowOptions, WindowPadding};
 
 use crate::dtype::DType;

@@ -155,7 +155,7 @@ fn coefficient(term: i32) -> f64 {
 }
 
 /// The float dtype in which two real operands merge. `op` is for the messages.
-fn merged_float<B: Builder>(b: &B, op: &'static str, x: &B::V, y: &B::V) -> Result<DType> {
+pub(super) fn merged_float<B: Builder>(b: &B, op: &'static str, x: &B::V, y: &B::V) -> Result<DType> {
     let (left, right) = (b.ty(x), b.ty(y));
     let dtype = left.dtype.merge(right.dtype).to_float();
     if dtype.is_complex() {

@@ -22,6 +22,7 @@ pub mod segment;
 pub mod sets;
 pub mod sequence;
 pub mod shape;
+pub mod special;
 pub mod statistics;
 pub mod transforms;
 pub mod window;

@@ -12,3 +12,4 @@ mod reduce;
 mod search;
 mod sequence;
 mod shape;
+mod special;

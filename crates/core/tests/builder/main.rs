@@ -10,6 +10,7 @@ mod order;
 mod reduce;
 mod search;
 mod shape;
+mod special;
 mod window;
 
 use defn_core::builder::Builder;

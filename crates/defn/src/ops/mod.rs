@@ -195,6 +195,7 @@ mod sets;
 mod search;
 mod sequence;
 mod shape;
+mod special;
 mod starts;
 mod vectorize;
 mod window;

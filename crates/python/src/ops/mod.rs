@@ -21,6 +21,7 @@ mod sets;
 mod search;
 mod sequence;
 mod shape;
+mod special;
 mod vectorize;
 mod window;
 
@@ -68,6 +69,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     search::add(module)?;
     sequence::add(module)?;
     shape::add(module)?;
+    special::add(module)?;
     vectorize::add(module)?;
     fold::add(module)?;
     fourier::add(module)?;

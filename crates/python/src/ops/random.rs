@@ -109,6 +109,34 @@ draws! {
     "randint": random_randint, random_randint_split(min: Arg<Tensor>, max: Arg<Tensor>)
         |ops, key, sample| random::randint(ops, key, &min, &max, sample);
     "gumbel": random_gumbel, random_gumbel_split() |ops, key, sample| random::gumbel(ops, key, sample);
+    "exponential": random_exponential, random_exponential_split(scale: Arg<Tensor>)
+        |ops, key, sample| random::exponential(ops, key, &scale, sample);
+    "laplace": random_laplace, random_laplace_split(loc: Arg<Tensor>, scale: Arg<Tensor>)
+        |ops, key, sample| random::laplace(ops, key, &loc, &scale, sample);
+    "logistic": random_logistic, random_logistic_split(loc: Arg<Tensor>, scale: Arg<Tensor>)
+        |ops, key, sample| random::logistic(ops, key, &loc, &scale, sample);
+    "truncated_normal": random_truncated_normal, random_truncated_normal_split(lower: Arg<Tensor>, upper: Arg<Tensor>)
+        |ops, key, sample| random::truncated_normal(ops, key, &lower, &upper, sample);
+    "gamma": random_gamma, random_gamma_split(a: Arg<Tensor>)
+        |ops, key, sample| random::gamma(ops, key, &a, sample);
+    "beta": random_beta, random_beta_split(a: Arg<Tensor>, b: Arg<Tensor>)
+        |ops, key, sample| random::beta(ops, key, &a, &b, sample);
+    "chisquare": random_chisquare, random_chisquare_split(df: Arg<Tensor>)
+        |ops, key, sample| random::chisquare(ops, key, &df, sample);
+    "t": random_t, random_t_split(df: Arg<Tensor>)
+        |ops, key, sample| random::t(ops, key, &df, sample);
+    "rademacher": random_rademacher, random_rademacher_split()
+        |ops, key, sample| random::rademacher(ops, key, sample);
+    "bernoulli": random_bernoulli, random_bernoulli_split(p: Arg<Tensor>)
+        |ops, key, sample| random::bernoulli(ops, key, &p, sample);
+    "poisson": random_poisson, random_poisson_split(lam: Arg<Tensor>)
+        |ops, key, sample| random::poisson(ops, key, &lam, sample);
+    "binomial": random_binomial, random_binomial_split(n: Arg<Tensor>, p: Arg<Tensor>)
+        |ops, key, sample| random::binomial(ops, key, &n, &p, sample);
+    "dirichlet": random_dirichlet, random_dirichlet_split(alpha: Arg<Tensor>)
+        |ops, key, sample| random::dirichlet(ops, key, &alpha, sample, None);
+    "categorical": random_categorical, random_categorical_split(logits: Arg<Tensor>, axis: AxisRef)
+        |ops, key, sample| random::categorical(ops, key, &logits, &axis, sample);
 }
 
 /// The key for a seed.

@@ -1,13 +1,20 @@
 //! Random numbers: keys and samples in the style of Nx.Random, with the generator Threefry.
 //!
 //! A key is a vector of two u32. Each function uses its key directly, once and for one purpose. [`fresh`] splits a
-//! key into one to use and the next one. Nothing here has a gradient.
+//! key into one to use and the next one. Uniform and normal numbers, bits and integers have no gradient, as in Nx;
+//! those of the other continuous distributions have one by their parameters.
 
+mod discrete;
+mod families;
+mod gamma;
 mod generator;
 mod integer;
 mod multivariate;
 mod pick;
 
+pub use discrete::{binomial, categorical, poisson};
+pub use families::{bernoulli, exponential, laplace, logistic, rademacher, truncated_normal};
+pub use gamma::{beta, chisquare, dirichlet, gamma, t};
 pub use generator::{bits, fold_in, fresh, key, plain_bits, plain_uniform, split, threefry};
 pub use integer::{plain_below, randint};
 pub use multivariate::{Method, multivariate_normal};

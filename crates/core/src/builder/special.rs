@@ -1,0 +1,145 @@
+//! Special functions of real numbers.
+
+use super::{Arg, Builder};
+use crate::compose::special;
+use crate::dtype::DType;
+use crate::error::Result;
+
+/// Special functions. All are floats, and have gradients.
+pub trait BuildSpecial: Builder + Sized {
+    /// `log(|gamma(x)|)`, which is infinite at 0 and at negative integers.
+    /// The gradient is `g * digamma(x)`.
+    ///
+    /// # Errors
+    /// A complex operand.
+    fn lgamma(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        special::lgamma(self, &x)
+    }
+
+    /// The derivative of `lgamma`. It is infinite at 0 and NaN at negative integers.
+    /// The gradient is `g * trigamma(x)`.
+    ///
+    /// # Errors
+    /// A complex operand.
+    fn digamma(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        special::digamma(self, &x)
+    }
+
+    /// The derivative of `digamma`; infinite at 0 and at negative integers.
+    /// The gradient is of the definition.
+    ///
+    /// # Errors
+    /// A complex operand.
+    fn trigamma(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        special::trigamma(self, &x)
+    }
+
+    /// The modified Bessel function of the first kind of order 0.
+    /// The gradient is `g * i1(x)`.
+    ///
+    /// # Errors
+    /// A complex operand.
+    fn i0(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        special::i0(self, &x)
+    }
+
+    /// `exp(-|x|) * i0(x)`, without overflow.
+    /// The gradient is `g * (i1e(x) - sign(x) * y)`.
+    ///
+    /// # Errors
+    /// A complex operand.
+    fn i0e(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        special::i0e(self, &x)
+    }
+
+    /// The modified Bessel function of the first kind of order 1.
+    /// The gradient is `g * (i0(x) - y / x)`.
+    ///
+    /// # Errors
+    /// A complex operand.
+    fn i1(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        special::i1(self, &x)
+    }
+
+    /// `exp(-|x|) * i1(x)`, without overflow.
+    /// The gradient is `g * (i0e(x) - y * (sign(x) + 1 / x))`.
+    ///
+    /// # Errors
+    /// A complex operand.
+    fn i1e(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        special::i1e(self, &x)
+    }
+
+    /// The distribution function of the standard normal distribution.
+    /// The gradient is `g * exp(-x^2 / 2) / sqrt(2 pi)`.
+    ///
+    /// # Errors
+    /// A complex operand.
+    fn ndtr(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        special::ndtr(self, &x)
+    }
+
+    /// The quantile of the standard normal distribution: the inverse of `ndtr`. NaN outside of 0 to 1.
+    /// The gradient is `g * sqrt(2 pi) * exp(y^2 / 2)`.
+    ///
+    /// # Errors
+    /// A complex operand.
+    fn ndtri(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        special::ndtri(self, &x)
+    }
+
+    /// `log(|beta(a, b)|)`, that is `lgamma(a) + lgamma(b) - lgamma(a + b)` without its cancellation for large
+    /// operands.
+    ///
+    /// # Errors
+    /// Complex operands, and shapes that do not broadcast.
+    fn betaln(&mut self, a: impl Into<Arg<Self::V>>, b: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let (a, b) = self.weak_pair_widened("betaln", a, b, |_| DType::F32)?;
+        special::betaln(self, &a, &b)
+    }
+
+    /// The regularized lower incomplete gamma function: the integral of `t^(a - 1) exp(-t) / gamma(a)` from 0 to `x`.
+    /// NaN for negative operands.
+    ///
+    /// # Errors
+    /// Complex operands, and shapes that do not broadcast.
+    fn gammainc(&mut self, a: impl Into<Arg<Self::V>>, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let (a, x) = self.weak_pair_widened("gammainc", a, x, |_| DType::F32)?;
+        special::gammainc(self, &a, &x)
+    }
+
+    /// The regularized upper incomplete gamma function, `1 - gammainc(a, x)` without its cancellation.
+    ///
+    /// # Errors
+    /// Complex operands, and shapes that do not broadcast.
+    fn gammaincc(&mut self, a: impl Into<Arg<Self::V>>, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let (a, x) = self.weak_pair_widened("gammaincc", a, x, |_| DType::F32)?;
+        special::gammaincc(self, &a, &x)
+    }
+
+    /// The regularized incomplete beta function: the integral of `t^(a - 1) (1 - t)^(b - 1) / beta(a, b)` from 0 to
+    /// `x`. NaN for negative parameters and for an `x` outside of 0 to 1.
+    ///
+    /// # Errors
+    /// Complex operands, and shapes that do not broadcast.
+    fn betainc(
+        &mut self,
+        a: impl Into<Arg<Self::V>>,
+        b: impl Into<Arg<Self::V>>,
+        x: impl Into<Arg<Self::V>>,
+    ) -> Result<Self::V> {
+        let operands = self.weak_all("betainc", [a.into(), b.into(), x.into()])?;
+        special::betainc(self, &operands[0], &operands[1], &operands[2])
+    }
+}
+
+impl<B: Builder> BuildSpecial for B {}

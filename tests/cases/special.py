@@ -1,0 +1,79 @@
+"""Rows of the special functions."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import special
+
+from cases import Case, between, float_ulps, positive, small
+from cases.dtypes import FLOATS, REAL
+from cases.elementwise import binary, floating, transcendental
+
+
+def trigamma(x):
+    """SciPy's is infinite at negative infinity, where the function has no limit."""
+    return np.where(np.isneginf(x), np.nan, special.polygamma(1, x))
+
+
+def one(name, oracle, draw=positive, **options):
+    return transcendental(
+        name, oracle, draw, **{"dtypes": REAL, "ulps": float_ulps(8), "scale": 1.0, **options}
+    )
+
+
+def two(name, oracle, **options):
+    defaults = {
+        "dtypes": REAL,
+        "draw": positive,
+        "out": "float",
+        "ulps": float_ulps(16, 32),
+        "scale": 1.0,
+    }
+    return binary(name, floating(oracle), **{**defaults, **options})
+
+
+inside = between(0.05, 0.95)
+
+CASES = [
+    one("lgamma", special.gammaln),
+    one(
+        "lgamma",
+        special.gammaln,
+        between(-3.9, -0.1),
+        label="negative",
+        dtypes=FLOATS,
+        refusal=None,
+        ulps=float_ulps(64),
+    ),
+    one("digamma", special.digamma),
+    one("trigamma", trigamma),
+    one("i0", special.i0, small),
+    one("i0e", special.i0e, small),
+    one("i1", special.i1, small),
+    one("i1e", special.i1e, small),
+    one("i0", special.i0, between(6, 30), label="large", scale=0.0),
+    one("ndtr", special.ndtr, small),
+    one("ndtri", special.ndtri, inside, dtypes=FLOATS, refusal=None),
+    two("betaln", special.betaln),
+    Case(
+        "betainc",
+        floating(special.betainc),
+        dtypes=FLOATS,
+        refusal=None,
+        shapes=((2, 3),) * 3,
+        draw=(positive, positive, between(0.05, 0.95)),
+        out="float",
+        ulps=float_ulps(16, 32),
+        scale=1.0,
+    ),
+    two("gammainc", special.gammainc),
+    two("gammaincc", special.gammaincc),
+    two(
+        "gammainc",
+        special.gammainc,
+        draw=between(30, 90),
+        label="large",
+        dtypes=FLOATS,
+        refusal=None,
+    ),
+]

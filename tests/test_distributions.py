@@ -1,0 +1,219 @@
+"""Distributions of random numbers: SciPy's distributions are the oracle, at fixed keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import defn as dn
+from defn import random
+
+COUNT = 4000
+KEY = random.key(5)
+
+CONTINUOUS: list[tuple[str, tuple[float, ...], Any]] = [
+    ("exponential", (2.0,), stats.expon(scale=2)),
+    ("laplace", (1.0, 2.0), stats.laplace(1, 2)),
+    ("logistic", (1.0, 2.0), stats.logistic(1, 2)),
+    ("truncated_normal", (-1.0, 2.0), stats.truncnorm(-1, 2)),
+    ("truncated_normal", (6.0, 8.0), stats.truncnorm(6, 8)),
+    ("truncated_normal", (-8.0, -6.0), stats.truncnorm(-8, -6)),
+    ("gamma", (0.3,), stats.gamma(0.3)),
+    ("gamma", (1.0,), stats.gamma(1)),
+    ("gamma", (30.0,), stats.gamma(30)),
+    ("chisquare", (3.0,), stats.chi2(3)),
+    ("t", (4.0,), stats.t(4)),
+    ("beta", (0.5, 2.0), stats.beta(0.5, 2)),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "law"), CONTINUOUS, ids=lambda v: str(v)[:24])
+def test_samples_have_their_distribution(name: str, parameters: Any, law: Any) -> None:
+    for dtype in ("f32", "f64"):
+        draw = getattr(random, f"{name}_split")
+        x = draw(KEY, *parameters, shape=COUNT, dtype=dtype).to_numpy().astype(np.float64)
+        assert stats.kstest(x, law.cdf).pvalue > 1e-3
+        assert abs(x.mean() - law.mean()) < 5 * law.std() / np.sqrt(COUNT)
+
+
+DISCRETE: list[tuple[str, tuple[float, ...], Any]] = [
+    ("poisson", (0.1,), stats.poisson(0.1)),
+    ("poisson", (9.9,), stats.poisson(9.9)),
+    ("poisson", (10.0,), stats.poisson(10)),
+    ("poisson", (1e4,), stats.poisson(1e4)),
+    ("binomial", (10, 0.3), stats.binom(10, 0.3)),
+    ("binomial", (10, 0.9), stats.binom(10, 0.9)),
+    ("binomial", (1000, 0.7), stats.binom(1000, 0.7)),
+    ("binomial", (10**6, 0.5), stats.binom(10**6, 0.5)),
+    ("bernoulli", (0.3,), stats.bernoulli(0.3)),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "law"), DISCRETE, ids=lambda v: str(v)[:24])
+def test_counts_have_their_distribution(name: str, parameters: Any, law: Any) -> None:
+    x = getattr(random, f"{name}_split")(KEY, *parameters, shape=COUNT, dtype="s32").to_numpy()
+    assert abs(x.mean() - law.mean()) < 5 * law.std() / np.sqrt(COUNT)
+    edges = np.unique(law.ppf(np.linspace(0.05, 0.95, 12)))
+    groups = np.concatenate([[-np.inf], edges, [np.inf]])
+    found, _ = np.histogram(-x.astype(np.float64), np.sort(-groups))
+    expected = np.diff(np.concatenate([[0], law.cdf(edges), [1]]))[::-1] * COUNT
+    kept = expected > 5
+    statistic = ((found[kept] - expected[kept]) ** 2 / expected[kept]).sum()
+    assert stats.chi2.sf(statistic, max(kept.sum() - 1, 1)) > 1e-3
+
+
+def test_vectors_and_positions() -> None:
+    alpha = np.array([0.5, 1, 2])
+    x = random.dirichlet_split(KEY, dn.tensor(alpha), shape=COUNT).to_numpy()
+    np.testing.assert_allclose(x.sum(1), 1, rtol=1e-6)
+    law = stats.dirichlet(alpha)
+    assert (np.abs(x.mean(0) - law.mean()) < 5 * np.sqrt(law.var() / COUNT)).all()
+    assert random.dirichlet_split(KEY, dn.tensor(alpha), shape=(2,), names=["n"]).names == (
+        "n",
+        None,
+    )
+
+    p = np.array([0.1, 0.2, 0.7, 0.0])
+    chosen = random.categorical_split(KEY, dn.log(dn.tensor(p)), shape=COUNT).to_numpy()
+    found = np.bincount(chosen, minlength=4) / COUNT
+    assert (np.abs(found - p) <= 5 * np.sqrt(p * (1 - p) / COUNT)).all()
+    logits = dn.tensor(np.zeros((4, 3)), names=["a", "b"])
+    drawn = random.categorical_split(KEY, logits, axis="a", shape=(2,))
+    assert (drawn.shape, drawn.dtype) == ((2, 3), dn.s32)
+
+    signs = random.rademacher_split(KEY, shape=COUNT).to_numpy()
+    assert set(signs.tolist()) == {-1, 1}
+    assert abs(signs.mean()) < 5 / np.sqrt(COUNT)
+
+    order = random.permutation_split(KEY, 50).to_numpy()
+    assert sorted(order.tolist()) == list(range(50))
+    x = dn.iota((5, 2), axis=0)
+    assert random.permutation(KEY, x)[0].to_list() == random.shuffle(KEY, x)[0].to_list()
+
+
+NAMES: list[tuple[str, tuple[float, ...]]] = [
+    ("exponential", (2.0,)),
+    ("laplace", (0.0, 1.0)),
+    ("logistic", (0.0, 1.0)),
+    ("truncated_normal", (-1.0, 1.0)),
+    ("gamma", (2.0,)),
+    ("beta", (2.0, 3.0)),
+    ("chisquare", (2.0,)),
+    ("t", (2.0,)),
+    ("poisson", (3.0,)),
+    ("binomial", (30, 0.5)),
+    ("bernoulli", (0.5,)),
+    ("rademacher", ()),
+    ("categorical", ([0.0, 1.0],)),
+    ("dirichlet", ([1.0, 2.0],)),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters"), NAMES, ids=lambda v: str(v)[:16])
+def test_both_forms_eager_and_compiled(name: str, parameters: Any) -> None:
+    draw, alone = getattr(random, name), getattr(random, f"{name}_split")
+    following, used = random.split(KEY)
+    value, after = draw(KEY, *parameters, shape=(3, 2))
+    assert after.to_list() == following.to_list()
+    got = alone(used, *parameters, shape=(3, 2))
+    assert value.to_numpy().tobytes() == got.to_numpy().tobytes()
+    traced = dn.jit(lambda k: alone(k, *parameters, shape=(3, 2)))(used)
+    assert traced.ty == got.ty if hasattr(got, "ty") else traced.shape == got.shape
+    np.testing.assert_allclose(traced.to_numpy(), got.to_numpy(), rtol=1e-5, atol=1e-6)
+    assert alone(KEY, *parameters, shape=(0, 2)).shape[:2] == (0, 2)
+    keys = random.split(KEY, 3)
+    mapped = dn.vmap(lambda k: alone(k, *parameters, shape=2))(keys).to_numpy()
+    single = np.stack([alone(k, *parameters, shape=2).to_numpy() for k in keys])
+    np.testing.assert_allclose(mapped, single, rtol=1e-5, atol=1e-6)
+    with pytest.raises(dn.DTypeError, match=f"^{name}: the key"):
+        alone(dn.tensor([1.0, 2.0]), *parameters)
+
+
+def test_edges_of_parameters() -> None:
+    nan, inf = np.nan, np.inf
+    a = dn.tensor([0.0, -1.0, nan, inf, 1e-30, 1e30])
+    x = random.gamma_split(KEY, a, shape=6).to_numpy()
+    np.testing.assert_array_equal(x[:5], [nan, nan, nan, inf, 0.0])
+    assert abs(x[5] / 1e30 - 1) < 1e-5
+    lam = dn.tensor([0.0, -1.0, nan, inf])
+    np.testing.assert_array_equal(
+        random.poisson_split(KEY, lam, shape=4, dtype="f32").to_numpy(), [0, nan, nan, inf]
+    )
+    p = dn.tensor([0.0, 1.0, -0.1, 1.1, nan])
+    np.testing.assert_array_equal(
+        random.binomial_split(KEY, 7, p, shape=5, dtype="f32").to_numpy(), [0, 7, nan, nan, nan]
+    )
+    assert np.isnan(random.truncated_normal_split(KEY, 1.0, -1.0).item())
+    assert np.isnan(random.beta_split(KEY, 0.0, 1.0).item())
+    tiny = random.beta_split(KEY, 1e-3, 1e-3, shape=200).to_numpy()
+    assert not np.isnan(tiny).any()
+    for bad in (dn.tensor([1j]), 1j):
+        with pytest.raises(dn.DTypeError, match=r"^gamma: "):
+            random.gamma_split(KEY, bad, shape=1)
+    with pytest.raises(dn.OptionError, match=r"^gamma: the dtype is s32"):
+        random.gamma_split(KEY, 1.0, dtype="s32")
+    with pytest.raises(dn.ShapeError):
+        random.gamma_split(KEY, dn.tensor([1.0, 2.0]), shape=3)
+    with pytest.raises(dn.ShapeError):
+        random.dirichlet_split(KEY, 1.0)
+
+
+def slope(law: Callable[[float], Any], x: float, at: float, step: float = 1e-5) -> float:
+    """The derivative of a quantile by a parameter, at the probability of ``x``."""
+    q = law(at).cdf(x)
+    return (law(at + step).ppf(q) - law(at - step).ppf(q)) / (2 * step)
+
+
+@pytest.mark.parametrize("a", [0.3, 1.5, 20.0, 200.0])
+def test_gradients_of_gamma_are_those_of_quantiles(a: float) -> None:
+    def draw(a: dn.Tensor) -> dn.Tensor:
+        return random.gamma_split(KEY, a, dtype="f64")
+
+    at = dn.tensor(a, dtype="f64")
+    x = draw(at).item()
+    got = dn.grad(draw)(at).item()
+    assert abs(got / slope(stats.gamma, x, a) - 1) < 1e-5
+    q, step = stats.gamma(a).cdf(x), 1e-2 * a
+    third = stats.gamma(a + step).ppf(q) - 2 * x + stats.gamma(a - step).ppf(q)
+    second = dn.grad(dn.grad(draw))(at).item()
+    assert abs(second - third / step**2) < 0.02 * abs(second) + 1e-6
+
+
+def test_gradients_of_the_other_families() -> None:
+    def of(name: str, *values: float) -> tuple[list[float], float]:
+        def draw(*parameters: dn.Tensor) -> dn.Tensor:
+            return getattr(random, f"{name}_split")(KEY, *parameters, dtype="f64")
+
+        at = [dn.tensor(v, dtype="f64") for v in values]
+        slopes = dn.grad(draw, argnums=tuple(range(len(values))))(*at)
+        return [s.item() for s in slopes], draw(*at).item()
+
+    (lower, upper), x = of("truncated_normal", -1.0, 2.0)
+    assert abs(lower / slope(lambda v: stats.truncnorm(v, 2), x, -1.0) - 1) < 1e-5
+    assert abs(upper / slope(lambda v: stats.truncnorm(-1, v), x, 2.0) - 1) < 1e-5
+    (scale,), x = of("exponential", 2.0)
+    assert abs(scale * 2 / x - 1) < 1e-12
+    (loc, scale), x = of("laplace", 1.0, 2.0)
+    assert loc == 1
+    assert abs(scale * 2 / (x - 1) - 1) < 1e-12
+    (df,), x = of("chisquare", 3.0)
+    assert abs(df / slope(stats.chi2, x, 3.0) - 1) < 1e-5
+    # The other families are functions of gamma numbers; their means have known derivatives.
+    a = dn.tensor(2.0, dtype="f64")
+    mean = dn.grad(lambda a: dn.mean(random.beta_split(KEY, a, 3.0, shape=2000, dtype="f64")))(a)
+    assert abs(mean.item() - 3 / 25) < 0.01
+    second = dn.grad(lambda v: dn.mean(random.t_split(KEY, v, shape=4000, dtype="f64") ** 2))
+    assert abs(second(dn.tensor(9.0, dtype="f64")).item() - (-2 / 49)) < 0.02
+
+
+def test_counts_have_no_gradient() -> None:
+    for draw in (
+        lambda p: random.poisson_split(KEY, p, shape=3, dtype="f32"),
+        lambda p: random.bernoulli_split(KEY, p, shape=3, dtype="f32"),
+        lambda p: random.binomial_split(KEY, 9, p, shape=3, dtype="f32"),
+    ):
+        assert dn.grad(lambda p, f=draw: dn.sum(f(p)))(0.5).item() == 0.0
