@@ -333,8 +333,6 @@ LINALG = {
     "cross": "dn.cross(x, y)",
     "det": "dn.linalg.determinant(x)",
     "diagonal": "dn.take_diagonal(x)",
-    "eig": "np.linalg.eig(x); dn.linalg.eigh(x) of symmetric matrices",
-    "eigvals": "np.linalg.eigvals(x); dn.linalg.eigh(x)[0] of symmetric matrices",
     "inv": "dn.linalg.invert(x)",
     "lstsq": "dn.linalg.least_squares(x, y)",
     "lu_factor": "dn.linalg.lu(x)",

@@ -28,16 +28,22 @@ __all__ = [
     "CumulativeProduct",
     "CumulativeSum",
     "Determinant",
+    "Eig",
     "Eigh",
+    "Expm",
+    "Hessenberg",
     "Log2",
     "Log10",
     "LogicalNot",
+    "Logm",
     "Logsumexp",
     "Phase",
     "RandomBelow",
     "RandomBits",
     "RandomUniform",
+    "Schur",
     "Solve",
+    "Sqrtm",
     "Take",
     "TakeAlongAxis",
     "Threefry",
@@ -208,6 +214,38 @@ class Eigh:
 
     max_iter: int
     eps: float
+
+
+@dataclass(frozen=True)
+class Eig:
+    """Complex eigenvalues and, if wanted, eigenvectors in columns, of a square matrix."""
+
+    vectors: bool
+
+
+@dataclass(frozen=True)
+class Schur:
+    """The complex triangular factor and the unitary factor of a square matrix."""
+
+
+@dataclass(frozen=True)
+class Hessenberg:
+    """The factor with one subdiagonal and the unitary factor of a square matrix."""
+
+
+@dataclass(frozen=True)
+class Expm:
+    """The exponential of a square matrix."""
+
+
+@dataclass(frozen=True)
+class Sqrtm:
+    """The principal square root of a square matrix, complex."""
+
+
+@dataclass(frozen=True)
+class Logm:
+    """The principal logarithm of a square matrix, complex."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,34 @@ import sys
 from typing import TYPE_CHECKING
 
 from defn import _core
+from defn._linalg_general import (
+    block_diag,
+    cho_solve,
+    eig,
+    eigvals,
+    expm,
+    hessenberg,
+    logm,
+    lu_solve,
+    schur,
+    sqrtm,
+    toeplitz,
+)
+from defn._linalg_results import (
+    EighResult as EighResult,
+)
+from defn._linalg_results import (
+    EigResult as EigResult,
+)
+from defn._linalg_results import (
+    QRResult as QRResult,
+)
+from defn._linalg_results import (
+    SlogdetResult as SlogdetResult,
+)
+from defn._linalg_results import (
+    SVDResult as SVDResult,
+)
 from defn._public import forwards
 
 if TYPE_CHECKING:
@@ -27,24 +55,35 @@ if TYPE_CHECKING:
 
 __all__ = [
     "adjoint",
+    "block_diag",
+    "cho_solve",
     "cholesky",
     "cond",
     "determinant",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
+    "expm",
+    "hessenberg",
     "invert",
     "least_squares",
+    "logm",
     "lu",
+    "lu_solve",
     "matrix_power",
     "matrix_rank",
     "multi_dot",
     "norm",
     "pinv",
     "qr",
+    "schur",
     "slogdet",
     "solve",
+    "sqrtm",
     "svd",
     "svdvals",
+    "toeplitz",
     "triangular_solve",
 ]
 
@@ -95,13 +134,12 @@ def cond(
     For another ``ord`` than 2 and -2 it is the norm of the matrix times that of its inverse, with
     the orders of :func:`norm`. It is infinite for singular matrices.
 
-    Shapes: the leading axes, without names; with the order of a norm one square matrix, for a
-        scalar.
-    Dtypes: integers and floats, with the order of a norm also complex; real, f32 for integers.
+    Shapes: the leading axes, without names; with the order of a norm matrices must be square.
+    Dtypes: any; real, f32 for integers.
     Grad: through the definition.
     Raises: ``ShapeError`` for a rank below 2, a matrix without elements, and with the order of a
-        norm for another rank and if the matrix is not square, ``DTypeError`` for complex numbers
-        without it, ``OptionError`` for an ``ord`` that is not defined for matrices.
+        norm if matrices are not square, ``OptionError`` for an ``ord`` that is not defined for
+        matrices.
 
     >>> dn.linalg.cond(dn.tensor([[4.0, 0.0], [0.0, 2.0]]), 1).item()
     2.0
@@ -125,7 +163,7 @@ def determinant(tensor: TensorLike, /) -> Tensor:
 
 
 @forwards(_core.linalg_eigh)
-def eigh(tensor: TensorLike, /, *, max_iter: int = 1000, eps: float = 0.0) -> tuple[Tensor, Tensor]:
+def eigh(tensor: TensorLike, /, *, max_iter: int = 1000, eps: float = 0.0) -> EighResult:
     """Eigenvalues and eigenvectors of symmetric or Hermitian matrices: ``(values, vectors)``.
 
     The eigenvalues ascend. Column i of the vectors is the unit eigenvector of value i, up to a sign
@@ -186,10 +224,9 @@ def least_squares(a: TensorLike, b: TensorLike, /, *, eps: float = 1e-15) -> Ten
     """The ``x`` that minimizes the norm of ``a @ x - b``; of several, that of the least norm.
 
     Shapes: for a matrix ``{m, n}`` and a vector ``{m}`` the result is ``{n}``, without a name.
-    Dtypes: integers and floats; promoted, integers to f32.
+    Dtypes: any; promoted, integers to f32.
     Grad: through :func:`pinv`.
-    Raises: ``ShapeError`` for other ranks or sizes, ``DTypeError`` for complex numbers,
-        ``OptionError`` for a negative ``eps``.
+    Raises: ``ShapeError`` for other ranks or sizes, ``OptionError`` for a negative ``eps``.
 
     >>> a = dn.tensor([[0, 1], [1, 1], [2, 1], [3, 1]])
     >>> x = dn.linalg.least_squares(a, dn.tensor([-1, 0.2, 0.9, 2.1]))
@@ -240,11 +277,10 @@ def matrix_power(tensor: TensorLike, power: int, /) -> Tensor:
 def matrix_rank(tensor: TensorLike, /, *, eps: float = 1e-7) -> Tensor:
     """The number of singular values above ``eps`` times the longer side times the largest one.
 
-    Shapes: a matrix; the result is a scalar.
-    Dtypes: integers and floats; the result is s32.
+    Shapes: the leading axes, without names.
+    Dtypes: any; the result is s32.
     Grad: zero.
-    Raises: ``ShapeError`` for a rank other than 2, ``DTypeError`` for complex numbers,
-        ``OptionError`` for a negative ``eps``.
+    Raises: ``ShapeError`` for a rank below 2, ``OptionError`` for a negative ``eps``.
 
     >>> dn.linalg.matrix_rank(dn.tensor([[1, 1, 1], [2, 2, 2], [1, 2, 3]])).item()
     2
@@ -283,20 +319,20 @@ def norm(
     *,
     keep_axes: bool = False,
 ) -> Tensor:
-    """A norm of a vector or a matrix, or of the vectors along one axis of a matrix.
+    """The norms of the vectors along one axis, or of the matrices in two axes, rows first.
 
-    Without ``ord`` it is the root of the sum of squares. For vectors, ``ord`` is an int p for the
-    p-norm, 0 for the number of nonzero elements, "inf" or "neg_inf" for the greatest or least
-    magnitude. For matrices, 1 and -1 are the greatest and least sum of magnitudes of a column,
-    "inf" and "neg_inf" those of a row, 2 and -2 the greatest and least singular value, "nuclear"
-    the sum of the singular values, and "frobenius" the root of the sum of squares.
+    Without ``ord`` it is the root of the sum of squares, along any number of axes, by default all.
+    For vectors, ``ord`` is a number p for the p-norm, 0 for the number of nonzero elements, "inf"
+    or "neg_inf" for the greatest or least magnitude. For matrices, 1 and -1 are the greatest and
+    least sum of magnitudes of a column, "inf" and "neg_inf" those of a row, 2 and -2 the greatest
+    and least singular value, "nuclear" the sum of the singular values, and "frobenius" the root of
+    the sum of squares.
 
-    Shapes: a scalar; with one axis of a matrix, the other axis. ``keep_axes`` keeps reduced axes
-        with size 1.
-    Dtypes: any, but real where singular values are used. The result is real, f32 for integers.
+    Shapes: the other axes. ``keep_axes`` keeps reduced axes with size 1.
+    Dtypes: any. The result is real, f32 for integers.
     Grad: through the definition; singular where the root of zero is taken.
-    Raises: ``ShapeError`` for a rank other than 1 and 2, ``OptionError`` for an ``ord`` that is not
-        defined for vectors or for matrices.
+    Raises: ``ShapeError`` for a scalar, ``AxisError`` for an ``ord`` with more than two axes,
+        ``OptionError`` for an ``ord`` that is not defined for vectors or for matrices.
 
     >>> dn.linalg.norm(dn.tensor([3, 4])).item()
     5.0
@@ -315,9 +351,9 @@ def pinv(tensor: TensorLike, /, *, eps: float = 1e-10) -> Tensor:
     the largest.
 
     Shapes: the last two sizes are exchanged, without names; vectors and scalars keep their shape.
-    Dtypes: integers and floats, for vectors and scalars also complex; integers become f32.
+    Dtypes: any; integers become f32.
     Grad: through the definition, which needs distinct singular values.
-    Raises: ``DTypeError`` for complex matrices, ``OptionError`` for a negative ``eps``.
+    Raises: ``OptionError`` for a negative ``eps``.
 
     >>> dn.linalg.pinv(dn.tensor([3.0, 4.0])).to_list()
     [0.11999999731779099, 0.1599999964237213]
@@ -332,7 +368,7 @@ def qr(
     *,
     mode: Literal["reduced", "complete"] = "reduced",
     eps: float = 1e-10,
-) -> tuple[Tensor, Tensor]:
+) -> QRResult:
     """The factors of ``tensor = q @ r``: ``(q, r)``.
 
     ``q`` has orthonormal columns, ``r`` is upper triangular. The signs of its diagonal are not
@@ -354,7 +390,7 @@ def qr(
 
 
 @forwards(_core.linalg_slogdet)
-def slogdet(tensor: TensorLike, /) -> tuple[Tensor, Tensor]:
+def slogdet(tensor: TensorLike, /) -> SlogdetResult:
     """The sign of the determinant and the logarithm of its magnitude, through :func:`lu`.
 
     The sign of a complex determinant is its phase, a number of magnitude 1. For singular matrices
@@ -393,9 +429,7 @@ def solve(a: TensorLike, b: TensorLike, /) -> Tensor:
 
 
 @forwards(_core.linalg_svd)
-def svd(
-    tensor: TensorLike, /, *, max_iter: int = 100, full_matrices: bool = True
-) -> tuple[Tensor, Tensor, Tensor]:
+def svd(tensor: TensorLike, /, *, max_iter: int = 100, full_matrices: bool = True) -> SVDResult:
     """The singular values and vectors of ``tensor = u @ diag(s) @ vh``: ``(u, s, vh)``.
 
     ``s`` descends. The columns of ``u`` and the rows of ``vh`` are orthonormal; their signs are not
@@ -403,11 +437,11 @@ def svd(
 
     Shapes: ``{..., m, m}``, ``{..., k}`` and ``{..., n, n}`` where k is the smaller side;
         ``{..., m, k}``, ``{..., k}`` and ``{..., k, n}`` without ``full_matrices``; without names.
-    Dtypes: integers and floats; integers become f32.
+    Dtypes: any; floats and complex are unchanged, integers become f32; ``s`` is real.
     Grad: singular values must be distinct if the vectors are used, but not if only ``s`` is used.
-        For the vectors beyond k, only the space that they span is differentiated.
-    Raises: ``ShapeError`` for a rank below 2, ``DTypeError`` for complex numbers, ``OptionError``
-        for ``max_iter`` below 1.
+        For the vectors beyond k, only the space that they span is differentiated. The function must
+        not depend on the phases of complex vectors (Wan & Zhang, 2019).
+    Raises: ``ShapeError`` for a rank below 2, ``OptionError`` for ``max_iter`` below 1.
 
     >>> u, s, vh = dn.linalg.svd(dn.tensor([[0.0, 2.0], [3.0, 0.0]]))
     >>> [f"{value:.2f}" for value in s.to_list()]
@@ -421,9 +455,9 @@ def svdvals(tensor: TensorLike, /) -> Tensor:
     """The singular values, descending, as those of :func:`svd`.
 
     Shapes: ``{..., k}``, where k is the smaller side, without names.
-    Dtypes: integers and floats; integers become f32.
+    Dtypes: any; the result is real, f32 for integers.
     Grad: that of the values alone, which need not be distinct.
-    Raises: ``ShapeError`` for a rank below 2, ``DTypeError`` for complex numbers.
+    Raises: ``ShapeError`` for a rank below 2.
 
     >>> s = dn.linalg.svdvals(dn.tensor([[0.0, 2.0], [3.0, 0.0]]))
     >>> [f"{value:.2f}" for value in s.to_list()]

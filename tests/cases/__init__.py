@@ -155,6 +155,7 @@ def all_cases() -> list[Case]:
         index,
         linalg,
         matrix,
+        matrix_general,
         matrix_values,
         missing,
         order,
@@ -188,6 +189,7 @@ def all_cases() -> list[Case]:
         missing,
         sequence,
         special,
+        matrix_general,
     )
     return [case for family in families for case in family.CASES]
 

@@ -139,7 +139,6 @@ ROWS: list[tuple[str, str]] = [
     ("dot with three arguments", "dn.dot(x, [1], v)"),
     ("a product of scalars as matrices", "dn.tensor(2) @ v"),
     ("a diagonal of a vector", "dn.take_diagonal(v)"),
-    ("a diagonal outside the matrix", "dn.take_diagonal(x, offset=5)"),
     ("a diagonal of another length", "dn.put_diagonal(x, v)"),
     ("a triangle of a vector", "dn.tril(v)"),
     ("eye of one axis", "dn.eye((3,))"),

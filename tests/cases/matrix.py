@@ -9,7 +9,7 @@ import scipy.linalg
 
 import defn as dn
 from cases import Case, is_complex, is_integer, store
-from cases.dtypes import ALL, REAL, is_whole, limits
+from cases.dtypes import is_whole, limits
 
 WIDE = ("f64", "c128")
 ULPS = {"other": 64, "f8_e5m2": 2, "f8_e4m3fn": 2, "f16": 2, "bf16": 2}
@@ -140,7 +140,6 @@ def norms() -> list[Case]:
         ("frobenius", "fro"),
         ("nuclear", "nuc"),
     ]
-    singular = (2, -2, "nuclear")
     settings = {"out": "real", "grad_draw": regular}
     cases = [
         row("norm", norm(None), names=((("x", "y"),), ()), **settings),
@@ -182,7 +181,6 @@ def norms() -> list[Case]:
             label=f"matrix {ours}",
             call=lambda f, x, ours=ours: f(x, ord=ours),
             draw=plain,
-            dtypes=REAL if ours in singular else ALL,
             out="real",
         )
         for ours, theirs in matrices
@@ -510,16 +508,15 @@ CASES = [
     row(
         "svd",
         lambda x: np.linalg.svd(wide(x), compute_uv=False),
-        dtypes=REAL,
         shapes=((3, 2),),
         draw=plain,
+        out="real",
         call=lambda f, x: f(x)[1],
         names=((("x", "y"),), (None,)),
     ),
     row(
         "svd",
         wide,
-        dtypes=REAL,
         shapes=((2, 4, 3),),
         draw=plain,
         call=svd_back(True),
@@ -529,7 +526,6 @@ CASES = [
     row(
         "svd",
         wide,
-        dtypes=REAL,
         shapes=((2, 3, 4),),
         draw=plain,
         call=svd_back(False),
@@ -541,7 +537,6 @@ CASES = [
             "svd",
             oracle(weights, full),
             f"gradient of {label}",
-            dtypes=("f64",),
             shapes=shapes,
             draw=plain,
             call=call(weights, full),
@@ -558,8 +553,8 @@ CASES = [
         ]
     ],
     *norms(),
-    row("pinv", pinv, dtypes=REAL, shapes=((3, 2),), draw=away, refusal=dn.DTypeError),
-    row("pinv", pinv, dtypes=REAL, shapes=((2, 3),), draw=away, label="broad"),
+    row("pinv", pinv, shapes=((3, 2),), draw=away),
+    row("pinv", pinv, shapes=((2, 3),), draw=away, label="broad"),
     row("pinv", vector_pinv, shapes=((3,),), draw=away, label="vector"),
     row("pinv", lambda x: 1 / wide(x), shapes=((),), draw=away, label="scalar"),
     row(
@@ -580,7 +575,6 @@ CASES = [
     row(
         "matrix_rank",
         lambda x: np.linalg.matrix_rank(wide(x)),
-        dtypes=REAL,
         out="s32",
         call=lambda f, x: f(dn.concatenate([x, x], axis=1)),
         shapes=((3, 2),),
@@ -590,7 +584,6 @@ CASES = [
     row(
         "least_squares",
         lambda a, b: np.linalg.lstsq(wide(a), wide(b), rcond=None)[0],
-        dtypes=REAL,
         shapes=((3, 2), (3,)),
         draw=(away, plain),
         names=((("x", "y"), ("z",)), (None,)),

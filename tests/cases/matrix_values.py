@@ -8,7 +8,6 @@ import numpy as np
 
 import defn as dn
 from cases import Case
-from cases.dtypes import REAL
 from cases.linalg import OPTIONS
 from cases.matrix import adjoint, hermitian, plain, regular, row, wide
 
@@ -66,11 +65,11 @@ CASES = [
         # The sign of a real determinant is constant.
         grad=None,
     ),
-    row("svdvals", lambda x: np.linalg.svd(wide(x), compute_uv=False), dtypes=REAL, draw=plain),
+    row("svdvals", lambda x: np.linalg.svd(wide(x), compute_uv=False), draw=plain, out="real"),
     row(
         "svdvals",
         lambda x: np.linalg.svd(wide(x), compute_uv=False),
-        dtypes=REAL,
+        out="real",
         shapes=((2, 2, 3),),
         draw=plain,
         label="batch",
@@ -84,12 +83,12 @@ CASES = [
         out="real",
         names=((("x", "y"),), (None,)),
     ),
-    row("cond", cond(None), dtypes=REAL, names=((("x", "y"),), ())),
-    row("cond", cond(2), dtypes=REAL, shapes=((2, 3, 3),), label="batch"),
+    row("cond", cond(None), out="real", names=((("x", "y"),), ())),
+    row("cond", cond(2), out="real", shapes=((2, 3, 3),), label="batch"),
     row(
         "cond",
         cond(-2),
-        dtypes=REAL,
+        out="real",
         label="least",
         call=lambda f, x: f(x, -2),
     ),

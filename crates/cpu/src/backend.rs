@@ -341,7 +341,10 @@ impl Backend for CpuBackend {
             | Block::Qr { .. }
             | Block::Lu
             | Block::Svd { .. }
-            | Block::Eigh { .. } => true,
+            | Block::Eigh { .. }
+            | Block::Eig { .. }
+            | Block::Schur
+            | Block::Hessenberg => true,
             Block::Log2
             | Block::Log10
             | Block::Threefry

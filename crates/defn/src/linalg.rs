@@ -125,6 +125,12 @@ macro_rules! functions {
     )*};
 }
 
+mod general;
+
+pub use general::{
+    block_diag, cho_solve, eig, eigvals, expm, hessenberg, logm, lu_solve, schur, sqrtm, toeplitz,
+};
+
 functions! {
     /// The conjugate transpose: the last two axes are exchanged, and complex elements conjugated.
     ///
@@ -263,7 +269,7 @@ functions! {
     /// The singular values in descending order, as those of [`svd`].
     ///
     /// - Shape: `[..][k]`, where k is the smaller side, without names.
-    /// - Dtypes: integers and floats; integers become f32.
+    /// - Dtypes: any; the result is real, f32 for integers.
     /// - Gradient: that of the values alone, which need not be distinct.
     ///
     /// ```
@@ -275,7 +281,7 @@ functions! {
     /// ```
     ///
     /// # Errors
-    /// A rank below 2 (`Shape`), and complex elements (`DType`).
+    /// A rank below 2 (`Shape`).
     fn svdvals() -> One, one |ops, x| ops.svdvals(x);
 
     /// The inverse. That of a singular matrix is NaN.
@@ -336,8 +342,8 @@ functions! {
 
     /// The number of singular values above `eps` times the longer side times the greatest of them.
     ///
-    /// - Shape: a matrix; the result is a scalar.
-    /// - Dtypes: integers and floats; the result is s32.
+    /// - Shape: the leading axes, without names.
+    /// - Dtypes: any; the result is s32.
     /// - Gradient: zero.
     ///
     /// ```
@@ -348,14 +354,14 @@ functions! {
     /// ```
     ///
     /// # Errors
-    /// A rank other than 2 (`Shape`), complex elements (`DType`), and a negative `eps` (`Option`).
+    /// A rank below 2 (`Shape`), and a negative `eps` (`Option`).
     fn matrix_rank(eps: f64) -> One, one |ops, x| ops.matrix_rank(x, eps);
 
-    /// A norm of a vector or a matrix, or of the vectors along one axis of a matrix: [`NormOrder`] lists them. Without
-    /// an order it is the root of the sum of squares.
+    /// The norms of the vectors along one axis, or of the matrices in two axes, rows first: [`NormOrder`] lists them.
+    /// Without an order it is the root of the sum of squares along any number of axes.
     ///
-    /// - Shape: a scalar; with one axis of a matrix, the other axis. `keep_axes` keeps reduced axes with size 1.
-    /// - Dtypes: any, but not complex where singular values are used. The result is real, f32 for integers.
+    /// - Shape: the other axes. `keep_axes` keeps reduced axes with size 1.
+    /// - Dtypes: any. The result is real, f32 for integers.
     /// - Gradient: through the definition; infinite or NaN at 0.
     ///
     /// ```
@@ -369,7 +375,8 @@ functions! {
     /// ```
     ///
     /// # Errors
-    /// A rank other than 1 and 2 (`Shape`), and an order that is not defined for vectors or for matrices (`Option`).
+    /// A scalar (`Shape`), an order for more than two axes (`Axis`), and an order that is not defined for vectors or for
+    /// matrices (`Option`).
     fn norm(order: Option<NormOrder>, axes: impl Into<Axes>, keep_axes: bool) -> One, one
         |ops, x| ops.norm(x, order, axes, keep_axes);
 
@@ -377,7 +384,7 @@ functions! {
     /// the singular values, of which those of at most `eps` times the greatest count as 0.
     ///
     /// - Shape: the last two sizes are exchanged, without names; vectors and scalars keep their shape.
-    /// - Dtypes: integers and floats, for vectors and scalars also complex; integers become f32.
+    /// - Dtypes: any; integers become f32.
     /// - Gradient: through the definition, which needs singular values that differ.
     ///
     /// ```
@@ -388,7 +395,7 @@ functions! {
     /// ```
     ///
     /// # Errors
-    /// Complex matrices (`DType`), and a negative `eps` (`Option`).
+    /// A negative `eps` (`Option`).
     fn pinv(eps: f64) -> One, one |ops, x| ops.pinv(x, eps);
 
     /// The factors of `x = q r`: `q` has orthonormal columns, `r` is upper triangular. The signs of its diagonal are
@@ -421,8 +428,9 @@ functions! {
     ///
     /// - Shape: `[..][m][m]`, `[..][k]` and `[..][n][n]`, where k is the smaller side; `[..][m][k]`, `[..][k]` and
     ///   `[..][k][n]` without `full_matrices`; without names.
-    /// - Dtypes: integers and floats; integers become f32.
-    /// - Gradient: singular values must differ if the vectors are used.
+    /// - Dtypes: any; integers become f32, and the values are real.
+    /// - Gradient: singular values must differ if the vectors are used. The function must not depend on the phases of
+    ///   complex vectors.
     ///
     /// ```
     /// # use defn::{Axes, Tensor, linalg};
@@ -434,7 +442,7 @@ functions! {
     /// ```
     ///
     /// # Errors
-    /// A rank below 2 (`Shape`), complex elements (`DType`), and a `max_iter` below 1 (`Option`).
+    /// A rank below 2 (`Shape`), and a `max_iter` below 1 (`Option`).
     fn svd(max_iter: usize, full_matrices: bool) -> Three, three |ops, x| ops.svd(x, max_iter, full_matrices);
 }
 
@@ -497,7 +505,7 @@ pub fn triangular_solve<M: Matrices>(
 /// The `x` that minimizes the norm of `a x - b`; of several, the one of the least norm. `eps` is that of [`pinv`].
 ///
 /// - Shape: `a` is `[m][n]` and `b` is `[m]`; the result is `[n]`, without a name.
-/// - Dtypes: integers and floats; promoted, integers to f32.
+/// - Dtypes: any; promoted, integers to f32.
 /// - Gradient: through [`pinv`].
 ///
 /// ```
@@ -510,7 +518,7 @@ pub fn triangular_solve<M: Matrices>(
 /// ```
 ///
 /// # Errors
-/// Other ranks or sizes (`Shape`), complex elements (`DType`), and a negative `eps` (`Option`).
+/// Other ranks or sizes (`Shape`), and a negative `eps` (`Option`).
 #[track_caller]
 pub fn least_squares<M: Matrices>(a: &M, b: impl Into<Operand>, eps: f64) -> M::One {
     let b = b.into();

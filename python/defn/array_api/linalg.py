@@ -21,7 +21,9 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "inv",
     "matmul",
@@ -41,6 +43,13 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+
+class EigResult(NamedTuple):
+    """Complex eigenvalues, and eigenvectors in columns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class EighResult(NamedTuple):
@@ -117,22 +126,24 @@ def diagonal(x: Array, /, *, offset: int = 0) -> Array:
     tensor = require("diagonal", x, ALL)
     if tensor.ndim < 2:
         raise ValueError(f"diagonal: the array has {tensor.ndim} axes, it must have at least 2")
-    return wrap(_diagonal(tensor, offset))
+    return wrap(dn.take_diagonal(tensor, offset))
 
 
-def _diagonal(tensor: Tensor, offset: int) -> Tensor:
-    rows, columns = tensor.shape[-2:]
-    above, below = (offset, 0) if offset >= 0 else (0, -offset)
-    count = max(0, min(rows - below, columns - above))
-    flat = dn.reshape(tensor, [*tensor.shape[:-2], rows * columns])
-    positions = dn.iota((count,), dtype=dn.s64) * dn.s64(columns + 1)
-    return dn.take(flat, positions + dn.s64(below * columns + above), axis=-1)
+def eig(x: Array, /) -> EigResult:
+    """Eigenvalues and eigenvectors of square matrices, both complex, in no specified order."""
+    values, vectors = dn.linalg.eig(_matrices("eig", x, square=True))
+    return EigResult(wrap(values), wrap(vectors))
 
 
 def eigh(x: Array, /) -> EighResult:
     """Eigenvalues, ascending, and eigenvectors of symmetric or Hermitian matrices."""
     values, vectors = dn.linalg.eigh(_matrices("eigh", x, square=True))
     return EighResult(wrap(_real_part(values)), wrap(vectors))
+
+
+def eigvals(x: Array, /) -> Array:
+    """Eigenvalues of square matrices, complex, in no specified order."""
+    return wrap(dn.linalg.eigvals(_matrices("eigvals", x, square=True)))
 
 
 def eigvalsh(x: Array, /) -> Array:
@@ -265,7 +276,7 @@ def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
     if tensor.ndim < 2:
         raise ValueError(f"trace: the array has {tensor.ndim} axes, it must have at least 2")
     wanted = _wide(tensor.dtype) if dtype is None else as_dtype(dtype)
-    total = dn.sum(_diagonal(convert(tensor, wanted), offset), axes=[-1])
+    total = dn.sum(dn.take_diagonal(convert(tensor, wanted), offset), axes=[-1])
     return wrap(convert(total, wanted))
 
 

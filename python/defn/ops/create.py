@@ -115,12 +115,15 @@ def iota(
 def eye(
     shape: Shape | int,
     *,
+    offset: int = 0,
     dtype: DTypeLike = "s32",
     names: Names | None = None,
     vectorized_axes: VectorizedAxes | None = None,
     backend: BackendLike | None = None,
 ) -> Tensor:
     """1 where the last two indices are equal, else 0. An int as the shape creates a square matrix.
+
+    With ``offset`` the ones are on that diagonal: above the main one, or below it if negative.
 
     Shapes: the given shape, of rank 2 or more; ``names`` has one entry per axis. With
         ``vectorized_axes`` each position has one matrix, and a shape of rank 1 is one row.
@@ -261,10 +264,11 @@ def make_diagonal(tensor: TensorLike, offset: int = 0) -> Tensor:
 def take_diagonal(tensor: TensorLike, offset: int = 0) -> Tensor:
     """The elements on a diagonal of matrices. ``offset`` shifts the diagonal to the right.
 
-    Shapes: the last two axes become one axis of the size of the diagonal; names are dropped.
+    Shapes: the last two axes become one axis of the size of the diagonal, which is 0 outside the
+        matrix; names are dropped.
     Dtypes: any; unchanged.
     Grad: ``g`` on the diagonal, 0 elsewhere.
-    Raises: ``ShapeError`` for a rank below 2, ``OptionError`` for an offset outside the matrix.
+    Raises: ``ShapeError`` for a rank below 2.
 
     >>> dn.take_diagonal(dn.tensor([[1, 2], [3, 4]])).to_list()
     [1, 4]

@@ -494,14 +494,13 @@ def ptp(tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False
 
 @forwards(_core.trace)
 def trace(tensor: TensorLike, *, offset: int = 0) -> Tensor:
-    """The sum of a diagonal of the last two axes.
+    """The sum of a diagonal of the last two axes; 0 outside the matrix.
 
     Shapes: the last two axes are removed; other axes keep their names.
     Dtypes: any; bools become s32, integers of up to 32 bits s32 or u32, 64-bit integers stay;
         integers wrap.
     Grad: ``g`` to the elements of the diagonal, zero to the others.
-    Raises: ``ShapeError`` if there are fewer than two axes, ``OptionError`` if the offset is
-        outside of the matrix.
+    Raises: ``ShapeError`` if there are fewer than two axes.
 
     >>> dn.trace(dn.tensor([[1, 2], [3, 4]])).item()
     5

@@ -55,6 +55,14 @@ pub trait BuildCreate: Builder + Sized {
         self.emit_one(Op::Eye { shape, dtype }, &[])
     }
 
+    /// Ones on diagonal `offset` of the last two axes, else zeros.
+    ///
+    /// # Errors
+    /// A shape of rank below 2, or too large to address.
+    fn eye_with_offset(&mut self, shape: Shape, dtype: DType, offset: i64) -> Result<Self::V> {
+        compose::create::eye_with_offset(self, shape, dtype, offset)
+    }
+
     /// A tensor that is filled with one number.
     ///
     /// # Errors
@@ -155,10 +163,11 @@ pub trait BuildCreate: Builder + Sized {
         compose::create::make_diagonal(self, &x, offset)
     }
 
-    /// Diagonal `offset` of the last two axes of `x`: the other axes, then the diagonal; without names.
+    /// Diagonal `offset` of the last two axes of `x`: the other axes, then the diagonal; without names. It is empty
+    /// outside the matrix.
     ///
     /// # Errors
-    /// Rank below 2, or an offset outside the matrix.
+    /// Rank below 2.
     fn take_diagonal(&mut self, x: impl Into<Arg<Self::V>>, offset: i64) -> Result<Self::V> {
         let x = self.operand(x)?;
         compose::create::take_diagonal(self, &x, offset)

@@ -3,7 +3,7 @@
 use super::{Arg, Builder};
 use crate::compose;
 use crate::error::{ErrorKind, Result};
-use crate::op::{Block, Op, QrMode, Tolerance, Transform};
+use crate::op::{Block, CompositeBlock, Op, QrMode, Tolerance, Transform};
 use crate::shape::Axes;
 
 /// The order of a norm.
@@ -19,11 +19,13 @@ use crate::shape::Axes;
 /// assert_eq!(Builder::ty(&graph, &rows).to_string(), "f32[2]");
 /// # Ok::<(), defn_core::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NormOrder {
     /// The p-norm of vectors. For matrices, 1 and -1 are the maximum and minimum of the columns' sums of magnitudes;
     /// 2 and -2 are the largest and smallest singular value.
     Power(i64),
+    /// The p-norm of vectors, for any other number.
+    Real(f64),
     /// The maximum magnitude of a vector; for matrices the maximum of the rows' sums of magnitudes.
     Infinity,
     /// The minimum magnitude of a vector; for matrices the minimum of the rows' sums of magnitudes.
@@ -90,7 +92,7 @@ pub trait BuildMatrix: Builder + Sized {
     /// larger side times the distance from 1 to the next number, times the largest.
     ///
     /// # Errors
-    /// Complex matrices.
+    /// An `eps` that is negative or NaN.
     fn pinv(&mut self, x: impl Into<Arg<Self::V>>, eps: f64) -> Result<Self::V> {
         let x = self.operand(x)?;
         compose::matrix::pinv(self, &x, eps)
@@ -148,7 +150,7 @@ pub trait BuildMatrix: Builder + Sized {
     /// value. The iteration runs at most `max_iter` sweeps.
     ///
     /// # Errors
-    /// Fewer than two axes, complex elements, and a `max_iter` of 0.
+    /// Fewer than two axes, and a `max_iter` of 0.
     fn svd(
         &mut self,
         x: impl Into<Arg<Self::V>>,
@@ -159,6 +161,75 @@ pub trait BuildMatrix: Builder + Sized {
         at_least_one("svd", max_iter)?;
         let mut factors = self.emit(Op::Block(Block::Svd { max_iter, full_matrices }), &[x])?.into_iter();
         Ok((take(&mut factors), take(&mut factors), take(&mut factors)))
+    }
+
+    /// The eigenvalues of square matrices, complex, in no specified order, and unit eigenvectors in columns, whose element
+    /// of the greatest magnitude is positive. NaN for matrices with a NaN or an infinity.
+    ///
+    /// # Errors
+    /// Matrices that are not square.
+    fn eig(&mut self, x: impl Into<Arg<Self::V>>) -> Result<(Self::V, Self::V)> {
+        let x = self.operand(x)?;
+        let mut factors = self.emit(Op::Block(Block::Eig { vectors: true }), &[x])?.into_iter();
+        Ok((take(&mut factors), take(&mut factors)))
+    }
+
+    /// The eigenvalues of square matrices, complex, in no specified order.
+    ///
+    /// # Errors
+    /// Matrices that are not square.
+    fn eigvals(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        self.emit_one(Op::Block(Block::Eig { vectors: false }), &[x])
+    }
+
+    /// The upper triangular `t`, with the eigenvalues on its diagonal, and the unitary `z` of `x = z t adjoint(z)`, both
+    /// complex.
+    ///
+    /// # Errors
+    /// Matrices that are not square.
+    fn schur(&mut self, x: impl Into<Arg<Self::V>>) -> Result<(Self::V, Self::V)> {
+        let x = self.operand(x)?;
+        let mut factors = self.emit(Op::Block(Block::Schur), &[x])?.into_iter();
+        Ok((take(&mut factors), take(&mut factors)))
+    }
+
+    /// The `h`, which is zero below its first subdiagonal, and the unitary `q` of `x = q h adjoint(q)`.
+    ///
+    /// # Errors
+    /// Matrices that are not square.
+    fn hessenberg(&mut self, x: impl Into<Arg<Self::V>>) -> Result<(Self::V, Self::V)> {
+        let x = self.operand(x)?;
+        let mut factors = self.emit(Op::Block(Block::Hessenberg), &[x])?.into_iter();
+        Ok((take(&mut factors), take(&mut factors)))
+    }
+
+    /// The exponential of square matrices: the sum of their powers over the factorials.
+    ///
+    /// # Errors
+    /// Matrices that are not square.
+    fn expm(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        self.emit_one(Op::Block(Block::Composite(CompositeBlock::Expm)), &[x])
+    }
+
+    /// The principal square root of square matrices, complex: that whose eigenvalues have no negative real part.
+    ///
+    /// # Errors
+    /// Matrices that are not square.
+    fn sqrtm(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        self.emit_one(Op::Block(Block::Composite(CompositeBlock::Sqrtm)), &[x])
+    }
+
+    /// The principal logarithm of square matrices, complex: that whose eigenvalues have imaginary parts from -π to π.
+    /// NaN for singular matrices.
+    ///
+    /// # Errors
+    /// Matrices that are not square.
+    fn logm(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        self.emit_one(Op::Block(Block::Composite(CompositeBlock::Logm)), &[x])
     }
 
     /// The sign of the determinant, for complex matrices its phase, and the logarithm of its magnitude, through
@@ -174,7 +245,7 @@ pub trait BuildMatrix: Builder + Sized {
     /// The singular values, descending.
     ///
     /// # Errors
-    /// Fewer than two axes, and complex elements.
+    /// Fewer than two axes.
     fn svdvals(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
         compose::matrix::values::svdvals(self, &x)
@@ -193,8 +264,7 @@ pub trait BuildMatrix: Builder + Sized {
     /// -2 the norm of the matrix times that of its inverse. Infinite for singular matrices.
     ///
     /// # Errors
-    /// Fewer than two axes, matrices without elements, and complex elements for the orders 2 and -2. For others,
-    /// matrices that are not square, several matrices, and an order that is not defined for matrices.
+    /// Fewer than two axes, and matrices without elements. For other orders than 2 and -2, matrices that are not square, several matrices, and an order that is not defined for matrices.
     fn cond(&mut self, x: impl Into<Arg<Self::V>>, order: Option<NormOrder>) -> Result<Self::V> {
         let x = self.operand(x)?;
         compose::matrix::values::cond(self, &x, order)
@@ -207,6 +277,57 @@ pub trait BuildMatrix: Builder + Sized {
     /// No tensor, other ranks, sizes that differ, and names of the result that are equal.
     fn multi_dot(&mut self, tensors: &[Self::V]) -> Result<Self::V> {
         compose::matrix::values::multi_dot(self, tensors)
+    }
+
+    /// The `x` of `a x = b` from the factors of `a` that [`lu`](BuildMatrix::lu) returns; NaN if `a` is singular.
+    ///
+    /// # Errors
+    /// Factors that are not square or whose shapes differ, and a right-hand side of another size.
+    fn lu_solve(
+        &mut self,
+        permutation: impl Into<Arg<Self::V>>,
+        lower: impl Into<Arg<Self::V>>,
+        upper: impl Into<Arg<Self::V>>,
+        b: impl Into<Arg<Self::V>>,
+    ) -> Result<Self::V> {
+        let (p, l, u) = (self.operand(permutation)?, self.operand(lower)?, self.operand(upper)?);
+        let b = self.operand(b)?;
+        compose::matrix::systems::lu_solve(self, [&p, &l, &u], &b)
+    }
+
+    /// The `x` of `a x = b` from the factor of `a` that [`cholesky`](BuildMatrix::cholesky) returns, or from the upper
+    /// factor `u` of `a = adjoint(u) u`. Only that triangle is read.
+    ///
+    /// # Errors
+    /// Factors that are not square, and a right-hand side of another size. In an eager call also a zero on the diagonal.
+    fn cho_solve(
+        &mut self,
+        factor: impl Into<Arg<Self::V>>,
+        b: impl Into<Arg<Self::V>>,
+        lower: bool,
+    ) -> Result<Self::V> {
+        let (factor, b) = (self.operand(factor)?, self.operand(b)?);
+        compose::matrix::systems::cho_solve(self, &factor, &b, lower)
+    }
+
+    /// The matrix with the given matrices along its diagonal and zeros elsewhere, without names. A vector is one row, a
+    /// scalar one element.
+    ///
+    /// # Errors
+    /// No tensor, and a rank above 2.
+    fn block_diag(&mut self, tensors: &[Self::V]) -> Result<Self::V> {
+        compose::matrix::systems::block_diag(self, tensors)
+    }
+
+    /// The matrix with equal elements along each diagonal, from its first column and its first row, whose first element
+    /// is not used. Without a row it is the conjugate of the column. The result has no names.
+    ///
+    /// # Errors
+    /// Another rank than 1.
+    fn toeplitz(&mut self, column: impl Into<Arg<Self::V>>, row: Option<Arg<Self::V>>) -> Result<Self::V> {
+        let column = self.operand(column)?;
+        let row = row.map(|row| self.operand(row)).transpose()?;
+        compose::matrix::systems::toeplitz(self, &column, row.as_ref())
     }
 
     /// The determinant.
@@ -228,10 +349,10 @@ pub trait BuildMatrix: Builder + Sized {
         compose::matrix::matrix_power(self, &x, power)
     }
 
-    /// The number of singular values of a matrix above `eps` times its longer side times the largest singular value.
+    /// The number of singular values of matrices above `eps` times their longer side times the largest singular value.
     ///
     /// # Errors
-    /// Another rank than 2, complex elements, and an `eps` that is negative or NaN.
+    /// Fewer than two axes, and an `eps` that is negative or NaN.
     fn matrix_rank(&mut self, x: impl Into<Arg<Self::V>>, eps: f64) -> Result<Self::V> {
         let x = self.operand(x)?;
         not_negative("matrix_rank", eps)?;
@@ -242,7 +363,7 @@ pub trait BuildMatrix: Builder + Sized {
     /// zero.
     ///
     /// # Errors
-    /// Operands other than a matrix and a vector with one element for each row, and complex elements.
+    /// Operands other than a matrix and a vector with one element for each row.
     fn least_squares(
         &mut self,
         a: impl Into<Arg<Self::V>>,
@@ -254,12 +375,12 @@ pub trait BuildMatrix: Builder + Sized {
         compose::matrix::least_squares(self, &a, &b, eps)
     }
 
-    /// A norm of a vector or a matrix, or of the vectors along one axis of a matrix; a real number. The default order
-    /// is the square root of the sum of squares.
+    /// The norms of the vectors along one axis, or of the matrices in two axes, rows first; real. The default order is
+    /// the square root of the sum of squares along any number of axes.
     ///
     /// # Errors
-    /// A rank other than 1 or 2, axes that `x` does not have, and an order that is not defined for vectors or for
-    /// matrices.
+    /// A scalar, axes that `x` does not have, an order that is not defined for vectors or for matrices, and an order
+    /// for more than two axes.
     fn norm(
         &mut self,
         x: impl Into<Arg<Self::V>>,

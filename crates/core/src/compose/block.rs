@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::matrix::{factor, spectral};
+use super::matrix::{eigen, factor, functions, spectral};
 use super::{elementwise, fourier, index, order, random, reduce};
 use crate::builder::{BuildElementwise, Builder};
 use crate::error::Result;
@@ -26,6 +26,9 @@ pub fn default<B: Builder>(b: &mut B, block: &Block, args: &[B::V]) -> Result<Sm
             return spectral::svd(b, &args[0], *max_iter, *full_matrices);
         }
         Block::Eigh { max_iter, eps } => return spectral::eigh(b, &args[0], *max_iter, eps.0),
+        Block::Eig { vectors } => return eigen::eig(b, &args[0], *vectors),
+        Block::Schur => return eigen::schur(b, &args[0]),
+        Block::Hessenberg => return eigen::hessenberg(b, &args[0]),
         Block::TopK { k } => return order::top_k(b, &args[0], *k),
 
         Block::Composite(block) => composite(b, block, args)?,
@@ -64,6 +67,9 @@ fn composite<B: Builder>(b: &mut B, block: &CompositeBlock, args: &[B::V]) -> Re
         CompositeBlock::AllClose { equal_nan, rtol, atol } => {
             reduce::all_close(b, &args[0], &args[1], *equal_nan, rtol.0, atol.0)
         }
+        CompositeBlock::Expm => functions::expm(b, &args[0]),
+        CompositeBlock::Sqrtm => functions::sqrtm(b, &args[0]),
+        CompositeBlock::Logm => functions::logm(b, &args[0]),
     }
 }
 

@@ -162,6 +162,23 @@ fn bound<B: Builder>(b: &mut B, end: Arg<B::V>, dtype: DType) -> Result<B::V> {
     }
 }
 
+/// See [`BuildCreate::eye_with_offset`].
+///
+/// # Errors
+/// As the method.
+pub fn eye_with_offset<B: Builder>(b: &mut B, shape: Shape, dtype: DType, offset: i64) -> Result<B::V> {
+    let main = b.eye(shape.clone(), dtype)?;
+    if offset == 0 {
+        return Ok(main);
+    }
+    let (rows, columns) = (AxisRef::Index(-2), AxisRef::Index(-1));
+    let rows = b.iota(shape.clone(), DType::S64, Some(rows))?;
+    let columns = b.iota(shape, DType::S64, Some(columns))?;
+    let distance = b.subtract(columns, rows)?;
+    let on = b.equal(distance, offset)?;
+    b.as_type(on, dtype)
+}
+
 /// The position of a diagonal in a matrix.
 struct Diagonal {
     row: usize,
@@ -232,15 +249,18 @@ pub fn take_diagonal<B: Builder>(b: &mut B, x: &B::V, offset: i64) -> Result<B::
 /// A diagonal of the last two axes; `op` is for messages.
 pub(super) fn diagonal<B: Builder>(b: &mut B, op: &'static str, x: &B::V, offset: i64) -> Result<B::V> {
     let ty = matrix(op, b.ty(x))?;
-    let Diagonal { row, column, length } = Diagonal::find(op, &ty, offset)?;
     let &[ref outer @ .., rows, columns] = ty.shape.sizes() else {
         unreachable!("{ty} is a matrix or several")
     };
+    // A diagonal outside the matrix is empty.
+    let distance = usize::try_from(offset.unsigned_abs()).unwrap_or(usize::MAX);
+    let (row, column) = if offset < 0 { (distance, 0) } else { (0, distance) };
+    let length = rows.saturating_sub(row).min(columns.saturating_sub(column));
     let flat: Vec<usize> = outer.iter().copied().chain([rows * columns]).collect();
     let flat = b.reshape_to(x, Shape::new(&flat))?;
     // In row-major order, every (columns + 1)-th element is on the diagonal.
-    let (first, step) = (row * columns + column, columns + 1);
-    let (first, reach) = if length == 0 { (0, 0) } else { (first, (length - 1) * step + 1) };
+    let step = columns + 1;
+    let (first, reach) = if length == 0 { (0, 0) } else { (row * columns + column, (length - 1) * step + 1) };
     b.slice_along_axis(flat, first as i64, reach as i64, -1, step as i64)
 }
 

@@ -72,6 +72,15 @@ pub(super) fn flops(block: &Block, operands: &[&TensorType], outputs: &Outputs) 
             let (batch, _, n) = matrix(x);
             scaled(x.dtype, &[batch, 9, n, n, n])
         }
+        // Reductions, steps and vectors, after 7.5.6 of the same book; half of them for values alone.
+        Block::Eig { .. } | Block::Schur => {
+            let (batch, _, n) = matrix(x);
+            scaled(result.dtype, &[batch, 25, n, n, n])
+        }
+        Block::Hessenberg => {
+            let (batch, _, n) = matrix(x);
+            scaled(x.dtype, &[batch, 14, n, n, n]) / 3
+        }
         Block::Threefry => size(result).div_ceil(2).saturating_mul(THREEFRY),
         Block::RandomBits { count, dtype } => words(*dtype, *count, 1),
         // A shift, and a subtraction that converts.

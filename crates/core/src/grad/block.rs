@@ -6,7 +6,7 @@ use super::{Site, Vjp, matrix};
 use crate::compose;
 use crate::error::Result;
 use crate::graph::{Value, Values};
-use crate::op::{Block, UserBlockOp};
+use crate::op::{Block, CompositeBlock, UserBlockOp};
 use crate::region::Region;
 
 /// The closed-form rule of a factorization, else the gradient of the default graph.
@@ -18,7 +18,20 @@ pub(super) fn rule(site: &mut Site<'_>, block: &Block, g: &[Option<Value>]) -> R
         Block::Lu => matrix::lu(site, g),
         Block::Svd { max_iter: _, full_matrices: _ } => matrix::svd(site, g),
         Block::Eigh { max_iter: _, eps: _ } => matrix::eigh(site, g),
-        Block::Composite(_)
+        Block::Eig { vectors } => matrix::eig(site, *vectors, g),
+        Block::Schur => Ok(Vjp::Refused {
+            hint: "its factors are not unique; use eig, eigh, qr or a function of the eigenvalues",
+        }),
+        Block::Composite(
+            function @ (CompositeBlock::Expm | CompositeBlock::Sqrtm | CompositeBlock::Logm),
+        ) => matrix::function(site, function.clone(), g),
+        Block::Hessenberg
+        | Block::Composite(
+            CompositeBlock::LogicalNot
+            | CompositeBlock::Phase
+            | CompositeBlock::Logsumexp { .. }
+            | CompositeBlock::AllClose { .. },
+        )
         | Block::Log2
         | Block::Log10
         | Block::Cumulative { .. }

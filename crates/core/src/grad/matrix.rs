@@ -8,13 +8,13 @@
 //! outgoing cotangents.
 
 use super::{Site, Vjp};
-use crate::builder::{BuildCreate, BuildElementwise, BuildMatrix, BuildShape};
+use crate::builder::{BuildCreate, BuildElementwise, BuildMatrix, BuildShape, Builder};
 use crate::compose::matrix::batch::{
     adjoint, conjugated, constant_like, product, real_part, slice_columns, transposed,
 };
 use crate::error::Result;
 use crate::graph::{Graph, Value};
-use crate::op::Transform;
+use crate::op::{Block, CompositeBlock, Op, Transform};
 use crate::shape::Axes;
 
 /// The cotangent of an output in the convention of the literature.
@@ -304,38 +304,122 @@ pub(super) fn eigh(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
     outgoing(site, Some(contribution))
 }
 
-/// `a = u diag(s) v^T` of real matrices. Vectors of equal values have no gradient. With the cotangent of the
-/// values alone nothing is divided by differences of values.
+/// `a = v diag(w) v^-1`: `v^-H (diag(gw) + (v^H gv - v^H v diag(real(diag(v^H gv)))) / conj(e)) v^H`, where `e` has the
+/// differences `w_j - w_i` and no diagonal. Vectors are normalized to norm 1; the function must not depend on their
+/// phases. Equal values have no gradient.
+pub(super) fn eig(site: &mut Site<'_>, vectors: bool, g: &[Option<Value>]) -> Result<Vjp> {
+    let to_w = incoming(site, g, 0)?;
+    let to_v = if vectors { incoming(site, g, 1)? } else { None };
+    if to_w.is_none() && to_v.is_none() {
+        return Ok(Vjp::Zero);
+    }
+    let (w, v) = if vectors {
+        (site.output(0)?, site.output(1)?)
+    } else {
+        let a = site.input(0)?;
+        site.graph.eig(a)?
+    };
+    let is_real = !site.input_ty(0).dtype.is_complex();
+    let graph = &mut *site.graph;
+    let turned = adjoint(graph, &v)?;
+    let eye = {
+        let shape = graph.ty(v).shape.clone();
+        graph.eye(shape, crate::DType::Bool)?
+    };
+    let from_w = match to_w {
+        Some(g) => {
+            let zero = constant_like(graph, &g, 0.0)?;
+            let row = graph.new_axis(g, -2, None)?;
+            let shape = graph.ty(v).shape.clone();
+            let row = graph.broadcast(row, shape, Axes::All)?;
+            Some(graph.select(eye, row, zero)?)
+        }
+        None => None,
+    };
+    let from_v = match to_v {
+        Some(g) => {
+            let inner = product(graph, &turned, &g)?;
+            let along = graph.take_diagonal(inner, 0)?;
+            let along = graph.real(along)?;
+            let own = product(graph, &turned, &v)?;
+            let own = columns_times(graph, own, along)?;
+            let inner = graph.subtract(inner, own)?;
+            let conjugates = conjugated(graph, &w)?;
+            let gaps = gaps(graph, conjugates)?;
+            Some(graph.multiply(inner, gaps)?)
+        }
+        None => None,
+    };
+    let Some(inner) = sum(graph, [from_w, from_v])? else { return Ok(Vjp::Zero) };
+    let inner = product(graph, &inner, &turned)?;
+    let contribution = graph.solve(turned, inner)?;
+    let contribution = if is_real { graph.real(contribution)? } else { contribution };
+    outgoing(site, Some(contribution))
+}
+
+/// A function `f` of matrices: its derivative at the transposed matrix, in the direction of the cotangent, is the upper
+/// right block of `f([[a^T, g], [0, a^T]])` (R. Mathias, "A chain rule for matrix functions and applications", SIAM J.
+/// Matrix Anal. Appl. 17, 1996).
+pub(super) fn function(site: &mut Site<'_>, function: CompositeBlock, g: &[Option<Value>]) -> Result<Vjp> {
+    let Some(g) = g[0] else { return Ok(Vjp::Zero) };
+    let a = site.input(0)?;
+    let is_real = !site.input_ty(0).dtype.is_complex();
+    let graph = &mut *site.graph;
+    let (n, _) = sides(graph, a);
+    let shape = graph.ty(a).shape.without_names();
+    let a = graph.reshape_to(a, shape)?;
+    let turned = transposed(graph, &a)?;
+    let dtype = graph.ty(g).dtype;
+    let turned = graph.as_type(turned, dtype)?;
+    let zeros = graph.zeros_like(turned)?;
+    let above = graph.concatenate(&[turned, g], -1)?;
+    let below = graph.concatenate(&[zeros, turned], -1)?;
+    let whole = graph.concatenate(&[above, below], -2)?;
+    let result = graph.emit_one(Op::Block(Block::Composite(function)), &[whole])?;
+    let rows = graph.slice_along_axis(result, 0, n as i64, -2, 1)?;
+    let contribution = slice_columns(graph, rows, n, n)?;
+    let contribution = if is_real { real_part(graph, &contribution)? } else { contribution };
+    Ok(Vjp::flows([Some(contribution)]))
+}
+
+/// `a = u diag(s) v^H`. Vectors of equal values have no gradient. With the cotangent of the values alone nothing is
+/// divided by differences of values. For complex matrices the function must not depend on the phases of the vectors
+/// (Wan & Zhang, "Automatic differentiation for complex valued SVD", 2019).
 pub(super) fn svd(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
-    let [to_u, to_s, to_vh] = [g[0], g[1], g[2]];
+    let (to_u, to_s, to_vh) = (incoming(site, g, 0)?, incoming(site, g, 1)?, incoming(site, g, 2)?);
     let (u, s, vh) = (site.output(0)?, site.output(1)?, site.output(2)?);
     let graph = &mut *site.graph;
-    let v = transposed(graph, &vh)?;
-    let to_v = to_vh.map(|g| transposed(graph, &g)).transpose()?;
+    let v = adjoint(graph, &vh)?;
+    let to_v = to_vh.map(|g| adjoint(graph, &g)).transpose()?;
     let k = graph.ty(s).shape.sizes().last().copied().unwrap_or(0);
     let (u, to_u) = first_vectors(graph, u, to_u, k)?;
     let (v, to_v) = first_vectors(graph, v, to_v, k)?;
-    let vt = transposed(graph, &v)?;
+    let vt = adjoint(graph, &v)?;
     let mut middle = Vec::new();
     let mut outside = Vec::new();
     if to_u.is_some() || to_v.is_some() {
         let squares = graph.multiply(s, s)?;
         let gaps = gaps(graph, squares)?;
         if let Some(g) = to_u {
-            let inner = skew(graph, u, g, gaps)?;
+            let difference = skew(graph, u, g)?;
+            let inner = graph.multiply(difference, gaps)?;
             middle.push(Some(columns_times(graph, inner, s)?));
+            if graph.ty(difference).dtype.is_complex() {
+                middle.push(Some(common_phases(graph, difference, s)?));
+            }
             if let Some(rest) = orthogonal_part(graph, u, g)? {
                 let rest = divided_columns(graph, rest, s)?;
                 outside.push(Some(product(graph, &rest, &vt)?));
             }
         }
         if let Some(g) = to_v {
-            let inner = skew(graph, v, g, gaps)?;
+            let difference = skew(graph, v, g)?;
+            let inner = graph.multiply(difference, gaps)?;
             let column = graph.new_axis(s, -1, None)?;
             middle.push(Some(graph.multiply(inner, column)?));
             if let Some(rest) = orthogonal_part(graph, v, g)? {
                 let rest = divided_columns(graph, rest, s)?;
-                let rest = transposed(graph, &rest)?;
+                let rest = adjoint(graph, &rest)?;
                 outside.push(Some(product(graph, &u, &rest)?));
             }
         }
@@ -356,9 +440,27 @@ pub(super) fn svd(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
     };
     let outside = sum(graph, outside)?;
     match sum(graph, [from_s, from_vectors, outside])? {
-        Some(contribution) => Ok(Vjp::flows([Some(contribution)])),
+        Some(contribution) => outgoing(site, Some(contribution)),
         None => Ok(Vjp::Zero),
     }
+}
+
+/// The part of the cotangent that turns the phases of a left and a right vector against each other: the diagonal of the
+/// difference over twice the values; 0 where a value is 0.
+fn common_phases(graph: &mut Graph, difference: Value, s: Value) -> Result<Value> {
+    let shape = graph.ty(difference).shape.clone();
+    let eye = graph.eye(shape.clone(), crate::DType::Bool)?;
+    let nothing = graph.equal(s, 0)?;
+    let one = constant_like(graph, &s, 1.0)?;
+    let divisor = graph.select(nothing, one, s)?;
+    let divisor = graph.multiply(divisor, 2)?;
+    let quotients = divided_columns(graph, difference, divisor)?;
+    let something = graph.not_equal(s, 0)?;
+    let something = graph.new_axis(something, -2, None)?;
+    let something = graph.broadcast(something, shape, Axes::All)?;
+    let wanted = graph.logical_and(eye, something)?;
+    let zero = constant_like(graph, &quotients, 0.0)?;
+    graph.select(wanted, quotients, zero)
 }
 
 /// The first `k` vectors and their cotangent; the cotangent of the others rotates the space of the first.
@@ -376,20 +478,19 @@ fn first_vectors(
     let Some(g) = g else { return Ok((first, None)) };
     let (outer, beyond) =
         (slice_columns(graph, vectors, k, width - k)?, slice_columns(graph, g, k, width - k)?);
-    let turned = transposed(graph, &beyond)?;
+    let turned = adjoint(graph, &beyond)?;
     let contribution = product(graph, &turned, &first)?;
     let contribution = product(graph, &outer, &contribution)?;
     let own = slice_columns(graph, g, 0, k)?;
     Ok((first, Some(graph.subtract(own, contribution)?)))
 }
 
-/// `f * (u^T g - g^T u)`.
-fn skew(graph: &mut Graph, vectors: Value, g: Value, gaps: Value) -> Result<Value> {
-    let turned = transposed(graph, &vectors)?;
+/// `u^H g - g^H u`.
+fn skew(graph: &mut Graph, vectors: Value, g: Value) -> Result<Value> {
+    let turned = adjoint(graph, &vectors)?;
     let inner = product(graph, &turned, &g)?;
-    let mirrored = transposed(graph, &inner)?;
-    let difference = graph.subtract(inner, mirrored)?;
-    graph.multiply(difference, gaps)
+    let mirrored = adjoint(graph, &inner)?;
+    graph.subtract(inner, mirrored)
 }
 
 /// The component of `g` outside the space of the vectors, if they do not span the whole space.
@@ -398,7 +499,7 @@ fn orthogonal_part(graph: &mut Graph, vectors: Value, g: Value) -> Result<Option
     if m == k {
         return Ok(None);
     }
-    let turned = transposed(graph, &vectors)?;
+    let turned = adjoint(graph, &vectors)?;
     let inner = product(graph, &turned, &g)?;
     let inside = product(graph, &vectors, &inner)?;
     Ok(Some(graph.subtract(g, inside)?))

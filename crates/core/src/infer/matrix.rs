@@ -90,13 +90,43 @@ pub(super) fn lu(x: &TensorType) -> Result<Outputs> {
 /// The left vectors, the values, and the right vectors.
 pub(super) fn svd(x: &TensorType, full: bool) -> Result<Outputs> {
     let (m, n) = matrix("svd", x)?;
-    if x.dtype.is_complex() {
-        let required = crate::op::Domain::Real.text();
-        return Err(ErrorKind::OperandDType { op: "svd", got: x.clone(), required, hint: "" }.into());
-    }
     let k = m.min(n);
     let (rows, columns) = if full { (m, n) } else { (k, k) };
-    Ok(smallvec![batch_of(x, &[m, rows])?, batch_of(x, &[k])?, batch_of(x, &[columns, n])?])
+    let values = batch_of(x, &[k])?;
+    let values = values.with_dtype(values.dtype.to_real())?;
+    Ok(smallvec![batch_of(x, &[m, rows])?, values, batch_of(x, &[columns, n])?])
+}
+
+/// The complex values, and the complex vectors.
+pub(super) fn eig(x: &TensorType, vectors: bool) -> Result<Outputs> {
+    let n = square("eig", x)?;
+    let dtype = x.dtype.to_complex();
+    let values = batch_of(x, &[n])?.with_dtype(dtype)?;
+    if !vectors {
+        return Ok(smallvec![values]);
+    }
+    Ok(smallvec![values, batch_of(x, &[n, n])?.with_dtype(dtype)?])
+}
+
+/// The complex triangular factor, and the complex unitary one.
+pub(super) fn schur(x: &TensorType) -> Result<Outputs> {
+    let n = square("schur", x)?;
+    let factor = batch_of(x, &[n, n])?.with_dtype(x.dtype.to_complex())?;
+    Ok(smallvec![factor.clone(), factor])
+}
+
+/// The Hessenberg factor, and the unitary one.
+pub(super) fn hessenberg(x: &TensorType) -> Result<Outputs> {
+    let n = square("hessenberg", x)?;
+    let factor = batch_of(x, &[n, n])?;
+    Ok(smallvec![factor.clone(), factor])
+}
+
+/// The type of a function of matrices, such as the exponential.
+pub(super) fn function(op: &'static str, x: &TensorType, complex: bool) -> Result<TensorType> {
+    let n = square(op, x)?;
+    let ty = batch_of(x, &[n, n])?;
+    if complex { ty.with_dtype(x.dtype.to_complex()) } else { Ok(ty) }
 }
 
 /// The values, and the vectors.

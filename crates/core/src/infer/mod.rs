@@ -24,7 +24,7 @@ pub(crate) use control::state_hint;
 use crate::compose;
 use crate::error::Result;
 use crate::graph::Graph;
-use crate::op::{Block, Op, Outputs};
+use crate::op::{Block, CompositeBlock, Op, Outputs};
 use crate::shape::TensorType;
 
 /// The types of an op's outputs on operands of the given types.
@@ -136,7 +136,18 @@ fn infer_block(block: &Block, operands: &[&TensorType]) -> Result<Outputs> {
         Block::Lu => matrix::lu(operands[0])?,
         Block::Svd { max_iter: _, full_matrices } => matrix::svd(operands[0], *full_matrices)?,
         Block::Eigh { .. } => matrix::eigh(operands[0])?,
-        Block::Composite(_)
+        Block::Eig { vectors } => matrix::eig(operands[0], *vectors)?,
+        Block::Schur => matrix::schur(operands[0])?,
+        Block::Hessenberg => matrix::hessenberg(operands[0])?,
+        Block::Composite(CompositeBlock::Expm) => one(matrix::function("expm", operands[0], false)?),
+        Block::Composite(CompositeBlock::Sqrtm) => one(matrix::function("sqrtm", operands[0], true)?),
+        Block::Composite(CompositeBlock::Logm) => one(matrix::function("logm", operands[0], true)?),
+        Block::Composite(
+            CompositeBlock::LogicalNot
+            | CompositeBlock::Phase
+            | CompositeBlock::Logsumexp { .. }
+            | CompositeBlock::AllClose { .. },
+        )
         | Block::Log2
         | Block::Log10
         | Block::Cumulative { .. }

@@ -49,6 +49,11 @@ pub struct CompositeTraits {
     pub vectors: Vectors,
 }
 
+/// A function of square matrices. Its work is that of the products and of the system of an exponential (N. J. Higham,
+/// "The scaling and squaring method for the matrix exponential revisited", 2005), for matrices of some tens of rows.
+const MATRIX_FUNCTION: CompositeTraits =
+    CompositeTraits { element_wise: false, operand_work: 1000, result_work: 0, vectors: Vectors::Leading };
+
 /// How a block is applied to operands with vectorized axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vectors {
@@ -73,6 +78,12 @@ super::rows::rows! {
             Phase = "phase" (x) => CompositeTraits {
                 element_wise: true, operand_work: 0, result_work: 1, vectors: Vectors::Leading,
             };
+            /// The exponential of a matrix.
+            Expm = "expm" (x) => MATRIX_FUNCTION;
+            /// The principal square root of a matrix, complex.
+            Sqrtm = "sqrtm" (x) => MATRIX_FUNCTION;
+            /// The principal logarithm of a matrix, complex.
+            Logm = "logm" (x) => MATRIX_FUNCTION;
         }
         tuples {}
         structs {
@@ -126,6 +137,10 @@ super::rows::rows! {
             Lu = "lu" (x) => NOT_ELEMENT_WISE;
             /// The determinant.
             Determinant = "determinant" (x) => NOT_ELEMENT_WISE;
+            /// The upper triangular and the unitary factor of `x = z t adjoint(z)`, complex.
+            Schur = "schur" (x) => NOT_ELEMENT_WISE;
+            /// The factor with one subdiagonal and the unitary factor of `x = q h adjoint(q)`.
+            Hessenberg = "hessenberg" (x) => NOT_ELEMENT_WISE;
 
             // random
             /// `(key, counters)`: two random words for each pair of counters. The words and the counters of a pair
@@ -217,6 +232,11 @@ super::rows::rows! {
                 option max_iter: usize,
                 /// Values below this count as 0.
                 option eps: Tolerance,
+            } => NOT_ELEMENT_WISE;
+            /// The complex eigenvalues, and eigenvectors in columns, of a square matrix.
+            Eig = "eig" (x) {
+                /// Whether there are eigenvectors.
+                option vectors: bool,
             } => NOT_ELEMENT_WISE;
 
             // random

@@ -224,17 +224,17 @@ pub fn broadcast_vectorized(
     Ok(broadcast_lanes(ops, &x.flat(), x.vectorized_axes(), axes, &x.ty().shape)?.with_vectorized(axes))
 }
 
-/// 1 where the last two indices are equal, else 0, for each position on vectorized axes. With vectorized
+/// 1 on diagonal `offset` of the last two axes, else 0, for each position on vectorized axes. With vectorized
 /// axes, a shape of one axis is a matrix of one row.
 ///
 /// # Errors
 /// Fewer than two axes without vectorized ones, a duplicate name, and a result too large to address.
-pub fn eye(ops: &mut Ops, shape: Shape, dtype: DType, axes: &[NamedAxis]) -> Result<Tensor> {
+pub fn eye(ops: &mut Ops, shape: Shape, dtype: DType, offset: i64, axes: &[NamedAxis]) -> Result<Tensor> {
     let plain = if let (&[size], false) = (shape.sizes(), axes.is_empty()) {
-        let row = ops.eye(Shape::new(&[1, size]), dtype)?;
+        let row = ops.eye_with_offset(Shape::new(&[1, size]), dtype, offset)?;
         ops.reshape_to(row, shape)?
     } else {
-        ops.eye(shape, dtype)?
+        ops.eye_with_offset(shape, dtype, offset)?
     };
     broadcast_vectorized(ops, "eye", &plain, axes)
 }

@@ -33,6 +33,9 @@ impl Rewrite<'_> {
             | Block::Lu
             | Block::Svd { .. }
             | Block::Eigh { .. }
+            | Block::Eig { .. }
+            | Block::Schur
+            | Block::Hessenberg
             | Block::Determinant => vec![operands[0].flat()],
 
             Block::Take { .. } if !operands[1].is_vectorized() => {

@@ -93,7 +93,14 @@ fn overwritten(task: Task) -> Option<usize> {
     match task {
         Task::Triangular { .. } | Task::Solve => Some(1),
         Task::Cholesky => Some(0),
-        Task::Lu | Task::Determinant | Task::Qr(_) | Task::Svd { .. } | Task::Eigh { .. } => None,
+        Task::Lu
+        | Task::Determinant
+        | Task::Qr(_)
+        | Task::Svd { .. }
+        | Task::Eigh { .. }
+        | Task::Eig { .. }
+        | Task::Schur
+        | Task::Hessenberg => None,
     }
 }
 
@@ -118,6 +125,7 @@ fn run_task(
     let (batch, rows, columns) = (lead.iter().product::<usize>(), sides[0], sides[1]);
     let dtypes = operands.iter().map(|operand| operand.ty().dtype);
     let dtype = working(dtypes.reduce(DType::merge).expect("a matrix"));
+    let dtype = if task.is_complex() { dtype.to_complex() } else { dtype };
     let each = |ty: &TensorType| ty.size().checked_div(batch).unwrap_or(0);
 
     // Results that are converted afterwards; kernels write the others directly.

@@ -52,6 +52,9 @@ impl Lowering {
             | Block::Lu
             | Block::Svd { .. }
             | Block::Eigh { .. }
+            | Block::Eig { .. }
+            | Block::Schur
+            | Block::Hessenberg
             | Block::Determinant
             | Block::Threefry
             | Block::RandomBits { .. }

@@ -77,6 +77,9 @@ pub(super) fn is_kernel(graph: &Graph, node: &Node) -> bool {
             | Block::Qr { .. }
             | Block::Svd { .. }
             | Block::Eigh { .. }
+            | Block::Eig { .. }
+            | Block::Schur
+            | Block::Hessenberg
             | Block::Cumulative { .. }
             | Block::TopK { .. }
             | Block::Fft2 { .. }
@@ -88,7 +91,12 @@ pub(super) fn is_kernel(graph: &Graph, node: &Node) -> bool {
             | Block::RandomBelow { .. } => true,
             Block::Composite(composite) => match composite {
                 CompositeBlock::Logsumexp { .. } => true,
-                CompositeBlock::LogicalNot | CompositeBlock::Phase | CompositeBlock::AllClose { .. } => false,
+                CompositeBlock::LogicalNot
+                | CompositeBlock::Phase
+                | CompositeBlock::AllClose { .. }
+                | CompositeBlock::Expm
+                | CompositeBlock::Sqrtm
+                | CompositeBlock::Logm => false,
             },
             Block::Take { .. } => result.size() >= MIN_TAKEN,
             Block::TakeAlongAxis { .. } | Block::Log2 | Block::Log10 => false,

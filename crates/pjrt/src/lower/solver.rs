@@ -63,6 +63,8 @@ impl Lowering {
                 let matrix = matrix(w);
                 w.eigh(&matrix, eps.0).into()
             }
+            // The library's functions for complex matrices are not used: the default graph has no phases of its own.
+            Block::Svd { .. } if dtype.is_complex() => return Ok(None),
             Block::Svd { max_iter: _, full_matrices } => {
                 let matrix = matrix(w);
                 w.svd(&matrix, *full_matrices).into()
@@ -70,6 +72,10 @@ impl Lowering {
             // The default graphs of the first two have factorizations.
             Block::Solve
             | Block::Determinant
+            // The library has no functions for these.
+            | Block::Eig { .. }
+            | Block::Schur
+            | Block::Hessenberg
             | Block::Composite(_)
             | Block::Log2
             | Block::Log10

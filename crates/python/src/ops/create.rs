@@ -47,10 +47,11 @@ functions! {
         let counted = ops.iota(named(shape, names)?, dtype.unwrap_or(DType::S32), axis)?;
         vectorize::broadcast_vectorized(ops, "iota", &counted, &vectorized_axes.0)
     };
-    eye(shape: Square, dtype: Option<DType> = None, names: Names = None,
+    eye(shape: Square, offset: i64, dtype: Option<DType> = None, names: Names = None,
         vectorized_axes: WantedLanes = None, backend: CreationBackend = None) => |ops| {
         backend.set(ops);
-        vectorize::eye(ops, named(shape.0, names)?, dtype.unwrap_or(DType::S32), &vectorized_axes.0)
+        let dtype = dtype.unwrap_or(DType::S32);
+        vectorize::eye(ops, named(shape.0, names)?, dtype, offset, &vectorized_axes.0)
     };
     tri(rows: usize, columns: usize, k: i64) => |ops| ops.tri(rows, columns, k);
     tril(tensor: Arg<Tensor>, k: i64) => |ops| ops.tril(tensor, k);

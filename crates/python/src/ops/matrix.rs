@@ -1,8 +1,9 @@
 //! Linear systems, factorizations, and functions based on them.
 
-use defn_core::Tensor;
 use defn_core::builder::{Arg, BuildMatrix, Builder, NormOrder, Ops};
 use defn_core::op::{QrMode, Transform};
+use defn_core::{ErrorKind, Tensor};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyString};
 
@@ -56,6 +57,14 @@ impl Parse for Option<NormOrder> {
                 let order = if number > 0.0 { NormOrder::Infinity } else { NormOrder::NegInfinity };
                 return Ok(Some(order));
             }
+            if number.is_finite() {
+                let whole = number.fract() == 0.0 && number.abs() < 1e15;
+                return Ok(Some(if whole {
+                    NormOrder::Power(number as i64)
+                } else {
+                    NormOrder::Real(number)
+                }));
+            }
         } else if let Ok(name) = value.cast::<PyString>() {
             match name.to_str()? {
                 "inf" => return Ok(Some(NormOrder::Infinity)),
@@ -65,7 +74,7 @@ impl Parse for Option<NormOrder> {
                 _ => {}
             }
         }
-        let required = "an int, \"inf\", \"neg_inf\", \"frobenius\" or \"nuclear\"";
+        let required = "a number, \"inf\", \"neg_inf\", \"frobenius\" or \"nuclear\"";
         Err(convert::bad(op, what, value, required)?)
     }
 }
@@ -95,6 +104,38 @@ impl Wrap<(PyTensor, PyTensor, PyTensor)> for (Tensor, Tensor, Tensor) {
 
 type Two = (PyTensor, PyTensor);
 type Three = (PyTensor, PyTensor, PyTensor);
+
+/// Declares results that are named tuples of `defn.linalg`.
+macro_rules! named_results {
+    ($($name:ident($tuple:ty, $tensors:ty);)*) => {$(
+        struct $name($tuple);
+
+        impl Wrap<$name> for $tensors {
+            fn wrap(self) -> $name {
+                $name(self.wrap())
+            }
+        }
+
+        impl<'py> IntoPyObject<'py> for $name {
+            type Target = PyAny;
+            type Output = Bound<'py, PyAny>;
+            type Error = PyErr;
+
+            fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+                let module = py.import(intern!(py, "defn.linalg"))?;
+                module.getattr(intern!(py, stringify!($name)))?.call1(self.0)
+            }
+        }
+    )*};
+}
+
+named_results! {
+    EigResult(Two, (Tensor, Tensor));
+    EighResult(Two, (Tensor, Tensor));
+    QRResult(Two, (Tensor, Tensor));
+    SlogdetResult(Two, (Tensor, Tensor));
+    SVDResult(Three, (Tensor, Tensor, Tensor));
+}
 
 /// Declares functions: `"op": name(argument: type, ...) -> results |ops| builder call;`. Defaults of options
 /// are set in Python.
@@ -129,14 +170,34 @@ matrices! {
     "adjoint": linalg_adjoint(x: Arg<Tensor>) -> PyTensor, |ops| ops.adjoint(x);
     "cholesky": linalg_cholesky(x: Arg<Tensor>) -> PyTensor, |ops| ops.cholesky(x);
     "cond": linalg_cond(x: Arg<Tensor>, ord: Option<NormOrder>) -> PyTensor, |ops| ops.cond(x, ord);
+    "block_diag": linalg_block_diag(tensors: Vec<Arg<Tensor>>) -> PyTensor, |ops| {
+        let tensors = ops.weak_all("block_diag", tensors)?;
+        ops.block_diag(&tensors)
+    };
+    "cho_solve": linalg_cho_solve(factor: Arg<Tensor>, b: Arg<Tensor>, lower: bool) -> PyTensor,
+        |ops| ops.cho_solve(factor, b, lower);
     "determinant": linalg_determinant(x: Arg<Tensor>) -> PyTensor, |ops| ops.determinant(x);
-    "eigh": linalg_eigh(x: Arg<Tensor>, max_iter: usize, eps: f64) -> Two,
+    "eig": linalg_eig(x: Arg<Tensor>) -> EigResult, |ops| ops.eig(x);
+    "eigh": linalg_eigh(x: Arg<Tensor>, max_iter: usize, eps: f64) -> EighResult,
         |ops| ops.eigh(x, max_iter, eps);
+    "eigvals": linalg_eigvals(x: Arg<Tensor>) -> PyTensor, |ops| ops.eigvals(x);
     "eigvalsh": linalg_eigvalsh(x: Arg<Tensor>) -> PyTensor, |ops| ops.eigvalsh(x);
+    "expm": linalg_expm(x: Arg<Tensor>) -> PyTensor, |ops| ops.expm(x);
+    "hessenberg": linalg_hessenberg(x: Arg<Tensor>) -> Two, |ops| ops.hessenberg(x);
     "invert": linalg_invert(x: Arg<Tensor>) -> PyTensor, |ops| ops.invert(x);
     "least_squares": linalg_least_squares(a: Arg<Tensor>, b: Arg<Tensor>, eps: f64) -> PyTensor,
         |ops| ops.least_squares(a, b, eps);
+    "logm": linalg_logm(x: Arg<Tensor>) -> PyTensor, |ops| ops.logm(x);
     "lu": linalg_lu(x: Arg<Tensor>) -> Three, |ops| ops.lu(x);
+    "lu_solve": linalg_lu_solve(factors: Vec<Arg<Tensor>>, b: Arg<Tensor>) -> PyTensor, |ops| {
+        let count = factors.len();
+        let Ok([p, l, u]) = <[Arg<Tensor>; 3]>::try_from(factors) else {
+            let (op, option, given) = ("lu_solve", "factors", count.to_string());
+            let required = "the three factors that lu returns".to_owned();
+            return Err(ErrorKind::OptionValue { op, option, given, required }.into());
+        };
+        ops.lu_solve(p, l, u, b)
+    };
     "matrix_power": linalg_matrix_power(x: Arg<Tensor>, power: i64) -> PyTensor,
         |ops| ops.matrix_power(x, power);
     "matrix_rank": linalg_matrix_rank(x: Arg<Tensor>, eps: f64) -> PyTensor,
@@ -148,12 +209,24 @@ matrices! {
     "norm": linalg_norm(x: Arg<Tensor>, ord: Option<NormOrder>, axes: defn_core::Axes, keep_axes: bool) -> PyTensor,
         |ops| ops.norm(x, ord, axes, keep_axes);
     "pinv": linalg_pinv(x: Arg<Tensor>, eps: f64) -> PyTensor, |ops| ops.pinv(x, eps);
-    "qr": linalg_qr(x: Arg<Tensor>, mode: QrMode, eps: f64) -> Two, |ops| ops.qr(x, mode, eps);
-    "slogdet": linalg_slogdet(x: Arg<Tensor>) -> Two, |ops| ops.slogdet(x);
+    "qr": linalg_qr(x: Arg<Tensor>, mode: QrMode, eps: f64) -> QRResult, |ops| ops.qr(x, mode, eps);
+    "slogdet": linalg_slogdet(x: Arg<Tensor>) -> SlogdetResult, |ops| ops.slogdet(x);
+    "schur": linalg_schur(x: Arg<Tensor>) -> Two, |ops| ops.schur(x);
     "solve": linalg_solve(a: Arg<Tensor>, b: Arg<Tensor>) -> PyTensor, |ops| ops.solve(a, b);
-    "svd": linalg_svd(x: Arg<Tensor>, max_iter: usize, full_matrices: bool) -> Three,
+    "sqrtm": linalg_sqrtm(x: Arg<Tensor>) -> PyTensor, |ops| ops.sqrtm(x);
+    "svd": linalg_svd(x: Arg<Tensor>, max_iter: usize, full_matrices: bool) -> SVDResult,
         |ops| ops.svd(x, max_iter, full_matrices);
     "svdvals": linalg_svdvals(x: Arg<Tensor>) -> PyTensor, |ops| ops.svdvals(x);
+    "toeplitz": linalg_toeplitz(column: Arg<Tensor>, row: Option<Arg<Tensor>>) -> PyTensor, |ops| {
+        let (column, row) = match row {
+            Some(row) => {
+                let (column, row) = ops.weak_pair("toeplitz", column, row)?;
+                (column, Some(row.into()))
+            }
+            None => (ops.operand(column)?, None),
+        };
+        ops.toeplitz(column, row)
+    };
     "triangular_solve": linalg_triangular_solve(
         a: Arg<Tensor>, b: Arg<Tensor>, lower: bool, left_side: bool, transform_a: Transform
     ) -> PyTensor, |ops| ops.triangular_solve(a, b, lower, left_side, transform_a);

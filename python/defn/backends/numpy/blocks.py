@@ -222,6 +222,22 @@ def _eigh(tag: Any, out: tuple[Tensor, Tensor], x: Tensor) -> Any:
     return store(values, out[0]), store(vectors, out[1])
 
 
+def _eig(tag: Any, out: Any, x: Tensor) -> Any:
+    results = out if isinstance(out, tuple) else (out,)
+    matrices, bad = _finite(wide(x, results[0].dtype))
+    if not tag.vectors:
+        values = np.linalg.eigvals(matrices).astype(matrices.dtype)
+        values[bad] = np.nan
+        return store(values, results[0])
+    values, vectors = np.linalg.eig(matrices)
+    if matrices.size:
+        greatest = np.abs(vectors).argmax(-2)[..., None, :]
+        phases = np.take_along_axis(vectors, greatest, -2)
+        vectors = vectors * (np.conj(phases) / np.abs(phases))
+    values[bad] = vectors[bad] = np.nan
+    return store(values, results[0]), store(vectors, results[1])
+
+
 NATIVE: dict[str, Callable[..., Any]] = {
     "LogicalNot": _logical_not,
     "Phase": _phase,
@@ -246,6 +262,7 @@ NATIVE: dict[str, Callable[..., Any]] = {
     "LU": _lu,
     "SVD": _svd,
     "Eigh": _eigh,
+    "Eig": _eig,
     "Determinant": _determinant,
 }
 """The function that computes a block, by the class name of its tag."""

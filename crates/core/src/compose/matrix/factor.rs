@@ -292,18 +292,23 @@ pub(super) fn qr_of<B: Builder>(b: &mut B, x: &B::V, mode: QrMode) -> Result<(B:
 
 /// The unit vector whose reflection zeroes column `j` below the diagonal; a zero vector if the column is zero.
 fn reflector(graph: &mut Graph, j: Value, x: Value) -> Result<Value> {
+    reflector_below(graph, j, j, x)
+}
+
+/// The unit vector whose reflection zeroes column `j` below a row; a zero vector if the column is zero.
+pub(super) fn reflector_below(graph: &mut Graph, j: Value, row: Value, x: Value) -> Result<Value> {
     let m = graph.ty(x).shape.sizes()[1];
     let rows = axis_indices(graph, 1, m)?;
     let column = slice_range(graph, &x, Start::Value(j), 1, 2)?;
     let tall = graph.ty(column).shape.clone();
-    let above = graph.less(rows, j)?;
+    let above = graph.less(rows, row)?;
     let zero = constant_like(graph, &column, 0.0)?;
     let column = broadcast_select(graph, &above, &zero, &column, &tall)?;
     // Scaled again: a column may be smaller than the matrix by the whole range of exponents.
     let scale = magnitude(graph, &column)?;
     let column = graph.divide(column, scale)?;
     let norm = norm_of(graph, column)?;
-    let head = slice_range(graph, &column, Start::Value(j), 1, 1)?;
+    let head = slice_range(graph, &column, Start::Value(row), 1, 1)?;
     let size = graph.abs(head)?;
     let shape = graph.ty(size).shape.clone();
     let nothing = graph.equal(size, 0)?;
@@ -313,7 +318,7 @@ fn reflector(graph: &mut Graph, j: Value, x: Value) -> Result<Value> {
     let one = constant_like(graph, &sign, 1.0)?;
     let sign = broadcast_select(graph, &nothing, &one, &sign, &shape)?;
     let shift = graph.multiply(sign, norm)?;
-    let at = graph.equal(rows, j)?;
+    let at = graph.equal(rows, row)?;
     let shift = graph.broadcast(shift, tall.clone(), Axes::All)?;
     let shift = broadcast_select(graph, &at, &shift, &zero, &tall)?;
     let vector = graph.add(column, shift)?;
@@ -332,7 +337,7 @@ fn norm_of(graph: &mut Graph, column: Value) -> Result<Value> {
 }
 
 /// `x` reflected at the hyperplane orthogonal to a unit vector.
-fn reflect(graph: &mut Graph, vector: Value, x: Value) -> Result<Value> {
+pub(super) fn reflect(graph: &mut Graph, vector: Value, x: Value) -> Result<Value> {
     let row = adjoint(graph, &vector)?;
     let along = product(graph, &row, &x)?;
     let twice = graph.multiply(vector, 2)?;

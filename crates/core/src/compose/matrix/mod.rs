@@ -1,9 +1,12 @@
 //! Composites of factorizations, and norms.
 
 pub(crate) mod batch;
+pub mod eigen;
 pub mod factor;
+pub mod functions;
 mod semidefinite;
 pub mod spectral;
+pub mod systems;
 pub mod values;
 
 use super::working_dtype;
@@ -13,7 +16,6 @@ use crate::builder::{
 };
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
-use crate::op::Domain;
 use crate::shape::{Axes, Axis, Shape, TensorType};
 use batch::{constant_like, machine_epsilon, product, square};
 
@@ -39,13 +41,6 @@ fn square_size(op: &'static str, got: TensorType) -> Result<usize> {
             Err(ErrorKind::Rank { op, got, required }.into())
         }
     }
-}
-
-fn require_real(op: &'static str, got: TensorType) -> Result<()> {
-    if !got.dtype.is_complex() {
-        return Ok(());
-    }
-    Err(ErrorKind::OperandDType { op, got, required: Domain::Real.text(), hint: "" }.into())
 }
 
 /// See [`BuildMatrix::invert`].
@@ -105,7 +100,6 @@ pub fn pinv<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
             b.divide(quotient, scale)?
         }
         rank => {
-            require_real("pinv", ty.clone())?;
             let (u, s, vh) = b.svd(x, SWEEPS, false)?;
             let last = Axis(rank - 2);
             let inverse = if b.ty(&s).shape[last] == 0 {
@@ -123,9 +117,9 @@ pub fn pinv<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
                 b.select(small, zero, inverse)?
             };
             let inverse = b.new_axis(inverse, -1, None)?;
-            let ut = batch::transposed(b, &u)?;
-            let scaled = b.multiply(inverse, ut)?;
-            let v = batch::transposed(b, &vh)?;
+            let uh = batch::adjoint(b, &u)?;
+            let scaled = b.multiply(inverse, uh)?;
+            let v = batch::adjoint(b, &vh)?;
             product(b, &v, &scaled)?
         }
     };
@@ -182,21 +176,22 @@ pub fn matrix_power<B: Builder>(b: &mut B, x: &B::V, power: i64) -> Result<B::V>
 /// As the method.
 pub fn matrix_rank<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
     let got = b.ty(x);
-    let &[rows, columns] = got.shape.sizes() else {
-        let required = "two axes are required";
+    let [lead @ .., rows, columns] = got.shape.sizes() else {
+        let required = "at least two axes are required";
         return Err(ErrorKind::Rank { op: "matrix_rank", got, required }.into());
     };
-    require_real("matrix_rank", got.clone())?;
+    let (rows, columns) = (*rows, *columns);
     if rows == 0 || columns == 0 {
-        return b.constant(DType::S32, 0);
+        return b.full(Shape::new(lead), DType::S32, 0);
     }
     let working = working_dtype(got.dtype);
     let x = b.as_type(x.clone(), working)?;
     let (_, s, _) = b.svd(x, SWEEPS, false)?;
-    let greatest = b.reduce_max(s.clone(), Axes::All, false)?;
+    let last = Axis(lead.len());
+    let greatest = b.reduce_max(s.clone(), last, true)?;
     let bound = b.multiply(greatest, eps * rows.max(columns) as f64)?;
     let above = b.greater(s, bound)?;
-    b.sum(above, Axes::All, false)
+    b.sum(above, last, false)
 }
 
 /// See [`BuildMatrix::least_squares`].
@@ -205,8 +200,6 @@ pub fn matrix_rank<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
 /// As the method.
 pub fn least_squares<B: Builder>(b: &mut B, x: &B::V, y: &B::V, eps: f64) -> Result<B::V> {
     let (left, right) = (b.ty(x), b.ty(y));
-    require_real("least_squares", left.clone())?;
-    require_real("least_squares", right.clone())?;
     match (left.shape.sizes(), right.shape.sizes()) {
         (&[rows, _], &[size]) if rows == size => {}
         _ => {
@@ -236,17 +229,19 @@ pub fn norm<B: Builder>(
     keep_axes: bool,
 ) -> Result<B::V> {
     let got = b.ty(x);
-    if !(1..=2).contains(&got.shape.rank()) {
-        let required = "one or two axes are required";
+    if got.shape.rank() == 0 {
+        let required = "at least one axis is required";
         return Err(ErrorKind::Rank { op: "norm", got, required }.into());
     }
-    let mut along = got.shape.resolve_all("norm", axes)?;
-    along.sort_unstable();
+    // The order of two axes matters: rows, then columns.
+    let along = got.shape.resolve_all("norm", axes)?;
+    let all = Axes::List(along.iter().map(|&axis| axis.into()).collect());
     let dtype = got.dtype.to_real();
     let x = b.as_type(x.clone(), working_dtype(got.dtype))?;
     let wrong = |order: NormOrder, required: &str| {
         let given = match order {
             NormOrder::Power(power) => power.to_string(),
+            NormOrder::Real(power) => power.to_string(),
             NormOrder::Infinity => "\"inf\"".to_owned(),
             NormOrder::NegInfinity => "\"neg_inf\"".to_owned(),
             NormOrder::Frobenius => "\"frobenius\"".to_owned(),
@@ -254,48 +249,46 @@ pub fn norm<B: Builder>(
         };
         ErrorKind::OptionValue { op: "norm", option: "ord", given, required: required.to_owned() }
     };
-    let result = match (along.len(), order) {
-        (0, _) => {
-            return Err(ErrorKind::AxesCount {
-                op: "norm",
-                given: 0,
-                shape: got.shape,
-                required: "at least one is required",
-            }
-            .into());
-        }
-        (1, order) => {
+    let count = |required: &'static str| {
+        let (op, given, shape) = ("norm", along.len(), got.shape.clone());
+        Err(ErrorKind::AxesCount { op, given, shape, required }.into())
+    };
+    let result = match (&along[..], order) {
+        ([], _) => return count("at least one is required"),
+        (&[axis], order) => {
             let order = order.unwrap_or(NormOrder::Power(2));
             match order {
-                NormOrder::Power(power) => vector_norm(b, &x, power, along[0], keep_axes)?,
+                NormOrder::Power(power) => vector_norm(b, &x, power as f64, axis, keep_axes)?,
+                NormOrder::Real(power) => vector_norm(b, &x, power, axis, keep_axes)?,
                 NormOrder::Infinity => {
                     let size = b.abs(x)?;
-                    extreme(b, &size, along[0], keep_axes, true)?
+                    extreme(b, &size, axis, keep_axes, true)?
                 }
                 NormOrder::NegInfinity => {
                     let size = b.abs(x)?;
-                    extreme(b, &size, along[0], keep_axes, false)?
+                    extreme(b, &size, axis, keep_axes, false)?
                 }
                 NormOrder::Frobenius | NormOrder::Nuclear => {
-                    return Err(wrong(order, "an integer, \"inf\" or \"neg_inf\" for vectors").into());
+                    return Err(wrong(order, "a number, \"inf\" or \"neg_inf\" for vectors").into());
                 }
             }
         }
-        (_, None | Some(NormOrder::Frobenius)) => root_of_squares(b, &x, &Axes::All, keep_axes)?,
-        (_, Some(order)) => match order {
-            NormOrder::Power(1) => sums(b, &x, 0, true, keep_axes)?,
-            NormOrder::Power(-1) => sums(b, &x, 0, false, keep_axes)?,
-            NormOrder::Infinity => sums(b, &x, 1, true, keep_axes)?,
-            NormOrder::NegInfinity => sums(b, &x, 1, false, keep_axes)?,
-            NormOrder::Power(2) => singular(b, &x, &got, keep_axes, Singular::Greatest)?,
-            NormOrder::Power(-2) => singular(b, &x, &got, keep_axes, Singular::Least)?,
-            NormOrder::Nuclear => singular(b, &x, &got, keep_axes, Singular::Sum)?,
-            NormOrder::Power(_) | NormOrder::Frobenius => {
+        (_, None | Some(NormOrder::Frobenius)) => root_of_squares(b, &x, &all, keep_axes)?,
+        (&[rows, columns], Some(order)) => match order {
+            NormOrder::Power(1) => sums(b, &x, [rows, columns], true, keep_axes)?,
+            NormOrder::Power(-1) => sums(b, &x, [rows, columns], false, keep_axes)?,
+            NormOrder::Infinity => sums(b, &x, [columns, rows], true, keep_axes)?,
+            NormOrder::NegInfinity => sums(b, &x, [columns, rows], false, keep_axes)?,
+            NormOrder::Power(2) => singular(b, &x, [rows, columns], keep_axes, Singular::Greatest)?,
+            NormOrder::Power(-2) => singular(b, &x, [rows, columns], keep_axes, Singular::Least)?,
+            NormOrder::Nuclear => singular(b, &x, [rows, columns], keep_axes, Singular::Sum)?,
+            NormOrder::Power(_) | NormOrder::Real(_) | NormOrder::Frobenius => {
                 let required =
                     "1, -1, 2, -2, \"inf\", \"neg_inf\", \"frobenius\" or \"nuclear\" for matrices";
                 return Err(wrong(order, required).into());
             }
         },
+        (_, Some(_)) => return count("one or two are required with an order"),
     };
     b.as_type(result, dtype)
 }
@@ -317,26 +310,23 @@ fn root_of_squares<B: Builder>(b: &mut B, x: &B::V, axes: &Axes, keep_axes: bool
 }
 
 /// The p-norm of the vectors along an axis.
-fn vector_norm<B: Builder>(b: &mut B, x: &B::V, power: i64, axis: Axis, keep_axes: bool) -> Result<B::V> {
-    match power {
-        0 => {
-            let dtype = b.ty(x).dtype.to_real();
-            let nonzero = b.not_equal(x.clone(), 0)?;
-            let nonzero = b.as_type(nonzero, dtype)?;
-            b.sum(nonzero, axis, keep_axes)
-        }
-        1 => {
-            let size = b.abs(x.clone())?;
-            b.sum(size, axis, keep_axes)
-        }
-        2 => root_of_squares(b, x, &Axes::from(axis), keep_axes),
-        _ => {
-            let size = b.abs(x.clone())?;
-            let powers = b.pow(size, power as f64)?;
-            let sum = b.sum(powers, axis, keep_axes)?;
-            b.pow(sum, 1.0 / power as f64)
-        }
+fn vector_norm<B: Builder>(b: &mut B, x: &B::V, power: f64, axis: Axis, keep_axes: bool) -> Result<B::V> {
+    if power == 0.0 {
+        let dtype = b.ty(x).dtype.to_real();
+        let nonzero = b.not_equal(x.clone(), 0)?;
+        let nonzero = b.as_type(nonzero, dtype)?;
+        return b.sum(nonzero, axis, keep_axes);
     }
+    if power == 2.0 {
+        return root_of_squares(b, x, &Axes::from(axis), keep_axes);
+    }
+    let size = b.abs(x.clone())?;
+    if power == 1.0 {
+        return b.sum(size, axis, keep_axes);
+    }
+    let powers = b.pow(size, power)?;
+    let sum = b.sum(powers, axis, keep_axes)?;
+    b.pow(sum, 1.0 / power)
 }
 
 /// The maximum or minimum along an axis; the maximum of an empty axis is 0.
@@ -353,12 +343,12 @@ fn extreme<B: Builder>(b: &mut B, size: &B::V, axis: Axis, keep: bool, greatest:
     if greatest { b.reduce_max(size.clone(), axis, keep) } else { b.reduce_min(size.clone(), axis, keep) }
 }
 
-/// The maximum or minimum of the sums of magnitudes along an axis of a matrix.
-fn sums<B: Builder>(b: &mut B, x: &B::V, along: usize, greatest: bool, keep: bool) -> Result<B::V> {
+/// The maximum or minimum along the second axis of the sums of magnitudes along the first.
+fn sums<B: Builder>(b: &mut B, x: &B::V, axes: [Axis; 2], greatest: bool, keep: bool) -> Result<B::V> {
     let size = b.abs(x.clone())?;
-    let sums = b.sum(size, Axis(along), true)?;
-    let norm = extreme(b, &sums, Axis(1 - along), true, greatest)?;
-    if keep { Ok(norm) } else { b.squeeze(norm, Axes::All) }
+    let sums = b.sum(size, axes[0], true)?;
+    let norm = extreme(b, &sums, axes[1], true, greatest)?;
+    if keep { Ok(norm) } else { b.squeeze(norm, Axes::List(axes.map(Into::into).into())) }
 }
 
 enum Singular {
@@ -367,19 +357,27 @@ enum Singular {
     Sum,
 }
 
-/// The maximum, minimum or sum of the singular values of a matrix.
-fn singular<B: Builder>(b: &mut B, x: &B::V, got: &TensorType, keep: bool, what: Singular) -> Result<B::V> {
-    require_real("norm", got.clone())?;
-    let (_, s, _) = b.svd(x.clone(), SWEEPS, false)?;
+/// The maximum, minimum or sum of the singular values of matrices in two axes.
+fn singular<B: Builder>(
+    b: &mut B,
+    x: &B::V,
+    [rows, columns]: [Axis; 2],
+    keep: bool,
+    what: Singular,
+) -> Result<B::V> {
+    let shape = b.ty(x).shape;
+    let rank = shape.rank();
+    let mut order: Vec<Axis> = (0..rank).map(Axis).filter(|&axis| axis != rows && axis != columns).collect();
+    order.extend([rows, columns]);
+    let moved = b.transpose(x.clone(), Axes::List(order.into_iter().map(Into::into).collect()))?;
+    let (_, s, _) = b.svd(moved, SWEEPS, false)?;
+    let last = Axis(rank - 2);
     let norm = match what {
-        Singular::Greatest => extreme(b, &s, Axis(0), false, true)?,
-        Singular::Least => extreme(b, &s, Axis(0), false, false)?,
-        Singular::Sum => b.sum(s, Axes::All, false)?,
+        Singular::Greatest => extreme(b, &s, last, false, true)?,
+        Singular::Least => extreme(b, &s, last, false, false)?,
+        Singular::Sum => b.sum(s, last, false)?,
     };
-    if !keep {
-        return Ok(norm);
-    }
-    let names: Vec<_> = got.shape.names().map(|name| name.cloned()).collect();
-    let shape = Shape::new(&[1, 1]).with_names(names)?;
-    b.reshape_to(norm, shape)
+    let mut along = [rows, columns];
+    along.sort_unstable();
+    b.reshape_to(norm, shape.reduced(&along, keep))
 }

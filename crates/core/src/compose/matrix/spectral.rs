@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::batch::{
     Batch, adjoint, axis_indices, broadcast_select, conjugated, constant_like, is_all_finite, loop_while,
-    machine_epsilon, magnitude, nan_unless, product, real_part, slice_range, square, transposed,
+    machine_epsilon, magnitude, nan_unless, product, real_part, slice_range, square,
 };
 use super::factor::qr_of;
 use crate::builder::{BuildCreate, BuildElementwise, BuildReduce, BuildShape, Builder};
@@ -295,12 +295,11 @@ fn symmetric_round(graph: &mut Graph, x: Value, vectors: Value) -> Result<(Value
 fn column_round(graph: &mut Graph, x: Value, vectors: Value) -> Result<(Value, Value, Value)> {
     let half = graph.ty(x).shape.sizes()[2] / 2;
     let (left, right) = (slice_range(graph, &x, 0, half, 2)?, slice_range(graph, &x, half as i64, half, 2)?);
-    let mut sums = Vec::with_capacity(3);
-    for (one, other) in [(left, left), (right, right), (left, right)] {
-        let products = graph.multiply(one, other)?;
-        sums.push(graph.sum(products, [1], true)?);
-    }
-    let (first, last, off) = (sums[0], sums[1], sums[2]);
+    let (first, last) = (square(graph, &left)?, square(graph, &right)?);
+    let (first, last) = (graph.sum(first, [1], true)?, graph.sum(last, [1], true)?);
+    let conjugates = conjugated(graph, &left)?;
+    let products = graph.multiply(conjugates, right)?;
+    let off = graph.sum(products, [1], true)?;
     let (cosine, sine) = rotation(graph, first, last, off)?;
     let (left, right) = turned(graph, x, cosine, sine)?;
     let matrix = next_pairing(graph, left, right)?;
@@ -327,14 +326,14 @@ fn column_round(graph: &mut Graph, x: Value, vectors: Value) -> Result<(Value, V
 pub fn svd<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, full_matrices: bool) -> Result<List<B::V>> {
     let batch = Batch::new(b, x)?;
     let (count, m, n) = (batch.count, batch.rows, batch.columns);
-    let k = m.min(n);
+    let (k, real) = (m.min(n), batch.dtype.to_real());
     if k == 0 || count == 0 {
         let (rows, columns) = if full_matrices { (m, n) } else { (k, k) };
         let left = b.eye(Shape::new(&[count, m, rows]), batch.dtype)?;
-        let values = b.full(Shape::new(&[count, k]), batch.dtype, 0)?;
+        let values = b.full(Shape::new(&[count, k]), real, 0)?;
         let right = b.eye(Shape::new(&[count, columns, n]), batch.dtype)?;
         let left = batch.restore_leading_axes(b, &left, batch.dtype)?;
-        let values = batch.restore_leading_axes(b, &values, batch.dtype)?;
+        let values = batch.restore_leading_axes(b, &values, real)?;
         return Ok(smallvec![left, values, batch.restore_leading_axes(b, &right, batch.dtype)?]);
     }
     let shape = b.ty(&batch.value).shape;
@@ -344,18 +343,18 @@ pub fn svd<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, full_matrices: bool
     let scale = magnitude(b, &matrix)?;
     let matrix = b.divide(matrix, scale.clone())?;
     let wide = m < n;
-    let tall = if wide { transposed(b, &matrix)? } else { matrix };
+    let tall = if wide { adjoint(b, &matrix)? } else { matrix };
     let (left, values, right) = svd_of_tall(b, &tall, max_iter, full_matrices)?;
     let scale = b.reshape_to(scale, Shape::new(&[count, 1]))?;
     let values = b.multiply(values, scale)?;
     let values = nan_unless(b, &good, &values)?;
     let (left, right) = if wide { (right, left) } else { (left, right) };
     let left = nan_unless(b, &good, &left)?;
-    let right = transposed(b, &right)?;
+    let right = adjoint(b, &right)?;
     let right = nan_unless(b, &good, &right)?;
     Ok(smallvec![
         batch.restore_leading_axes(b, &left, batch.dtype)?,
-        batch.restore_leading_axes(b, &values, batch.dtype)?,
+        batch.restore_leading_axes(b, &values, real)?,
         batch.restore_leading_axes(b, &right, batch.dtype)?,
     ])
 }
@@ -371,8 +370,8 @@ fn svd_of_tall<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, full: bool) -> 
     let extra = (even - n) as i64;
     let zero = b.constant(ty.dtype, 0)?;
     let eye = b.eye(Shape::new(&[count, n, n]), ty.dtype)?;
-    // The left singular vectors are the rotations of the columns of the triangle's transpose.
-    let columns = transposed(b, &triangle)?;
+    // The left singular vectors are the rotations of the columns of the triangle's adjoint.
+    let columns = adjoint(b, &triangle)?;
     let columns = b.pad(columns, zero.clone(), &[(0, 0, 0), (0, 0, 0), (0, extra, 0)])?;
     let vectors = b.pad(eye, zero, &[(0, 0, 0), (0, 0, 0), (0, extra, 0)])?;
     let (columns, vectors) = if n == 1 {
@@ -403,14 +402,15 @@ fn svd_of_tall<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, full: bool) -> 
     let columns = product(b, &columns, &mask)?;
     let vectors = product(b, &vectors, &mask)?;
     // Division of the columns by their lengths would leave columns of length zero undefined. The orthogonal factor
-    // has a direction for each column, up to a sign.
+    // has a direction for each column, up to a sign or phase.
     let (right, signs) = qr_of(b, &columns, QrMode::Reduced)?;
     let signs = b.take_diagonal(signs, 0)?;
-    let negative = b.less(signs, 0)?;
-    let negative = b.new_axis(negative, 1, None)?;
-    let opposite = b.negate(right.clone())?;
-    let shape = b.ty(&right).shape;
-    let right = broadcast_select(b, &negative, &opposite, &right, &shape)?;
+    let signs = b.sign(signs)?;
+    let nothing = b.equal(signs.clone(), 0)?;
+    let one = constant_like(b, &signs, 1.0)?;
+    let signs = b.select(nothing, one, signs)?;
+    let signs = b.new_axis(signs, 1, None)?;
+    let right = b.multiply(right, signs)?;
     let inner = slice_range(b, &outer, 0, n, 2)?;
     let mut left = product(b, &inner, &vectors)?;
     if full && m > n {

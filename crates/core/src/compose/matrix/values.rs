@@ -3,7 +3,7 @@
 
 use super::batch::{Batch, constant_like, real_part};
 use super::factor::odd_permutation;
-use super::{SWEEPS, norm, require_real, square_size};
+use super::{SWEEPS, norm, square_size};
 use crate::builder::{
     Arg, BuildCreate, BuildElementwise, BuildLinalg, BuildMatrix, BuildReduce, BuildShape, Builder, NormOrder,
 };
@@ -59,7 +59,6 @@ fn require_matrices(op: &'static str, got: &TensorType) -> Result<()> {
 pub fn svdvals<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     let got = b.ty(x);
     require_matrices("svdvals", &got)?;
-    require_real("svdvals", got)?;
     Ok(b.svd(x.clone(), SWEEPS, false)?.1)
 }
 
@@ -91,7 +90,6 @@ pub fn cond<B: Builder>(b: &mut B, x: &B::V, order: Option<NormOrder>) -> Result
     let order = order.unwrap_or(NormOrder::Power(2));
     let number = match order {
         NormOrder::Power(power @ (2 | -2)) => {
-            require_real(op, got)?;
             let values = svdvals(b, &plain)?;
             let count = b.ty(&values).shape.sizes()[rank - 2] as i64;
             let greatest = b.slice_along_axis(&values, 0, 1, -1, 1)?;
@@ -99,27 +97,31 @@ pub fn cond<B: Builder>(b: &mut B, x: &B::V, order: Option<NormOrder>) -> Result
             let number = if power > 0 { b.divide(greatest, least)? } else { b.divide(least, greatest)? };
             b.squeeze(number, -1)?
         }
-        NormOrder::Power(power) if power != 1 && power != -1 => {
-            let (option, given) = ("ord", power.to_string());
+        NormOrder::Power(_) | NormOrder::Real(_)
+            if order != NormOrder::Power(1) && order != NormOrder::Power(-1) =>
+        {
+            let given = match order {
+                NormOrder::Real(power) => power.to_string(),
+                NormOrder::Power(power) => power.to_string(),
+                NormOrder::Infinity | NormOrder::NegInfinity | NormOrder::Frobenius | NormOrder::Nuclear => {
+                    unreachable!("the pattern excludes it")
+                }
+            };
+            let option = "ord";
             let required = "1, -1, 2, -2, \"inf\", \"neg_inf\", \"frobenius\" or \"nuclear\"".to_owned();
             return Err(ErrorKind::OptionValue { op, option, given, required }.into());
         }
         NormOrder::Power(_)
+        | NormOrder::Real(_)
         | NormOrder::Infinity
         | NormOrder::NegInfinity
         | NormOrder::Frobenius
         | NormOrder::Nuclear => {
             square_size(op, got.clone())?;
-            if order == NormOrder::Nuclear {
-                require_real(op, got.clone())?;
-            }
-            if rank != 2 {
-                let required = "one matrix is required for this order; use vmap for several";
-                return Err(ErrorKind::Rank { op, got, required }.into());
-            }
             let inverse = b.invert(plain.clone())?;
-            let own = norm(b, &plain, Some(order), &Axes::All, false)?;
-            let of_inverse = norm(b, &inverse, Some(order), &Axes::All, false)?;
+            let axes = Axes::from([-2, -1]);
+            let own = norm(b, &plain, Some(order), &axes, false)?;
+            let of_inverse = norm(b, &inverse, Some(order), &axes, false)?;
             b.multiply(own, of_inverse)?
         }
     };

@@ -26,7 +26,7 @@ pub(super) fn workspace<T: Field>(n: usize) -> usize {
 }
 
 /// Real numbers of an element.
-fn reals_per_element<T: Field>() -> usize {
+pub(super) fn reals_per_element<T: Field>() -> usize {
     if T::COMPLEX { 2 } else { 1 }
 }
 
@@ -110,7 +110,7 @@ pub(super) fn factors<T: Field>(
 }
 
 /// The real parts of elements, contiguous.
-fn real_parts<T: Field>(x: &mut [T], n: usize) -> &mut [T::Real] {
+pub(super) fn real_parts<T: Field>(x: &mut [T], n: usize) -> &mut [T::Real] {
     for i in 0..n {
         let re = x[i].re();
         T::parts(x)[i] = re;

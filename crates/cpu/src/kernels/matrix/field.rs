@@ -6,7 +6,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 use num_complex::Complex;
 
 use super::rows::transpose_into;
-use super::svd;
+use super::schur::{self, Wanted};
 use crate::kernels::Plain;
 use crate::kernels::linalg::gemm::{self, Accumulation, GemmElement, GemmOutput, Load, Matrix, complex};
 use crate::par::Par;
@@ -107,12 +107,12 @@ pub(crate) trait Field:
         par: Par,
     );
 
-    /// The singular values and vectors of a real matrix.
-    fn svd(
+    /// The Schur factors or the eigenvalues of a complex matrix.
+    fn schur(
         a: &mut [Self],
-        sides: (usize, usize),
-        full: bool,
-        out: (&mut [Self], &mut [Self], &mut [Self]),
+        n: usize,
+        wanted: Wanted,
+        out: (&mut [Self], Option<&mut [Self]>),
         work: &mut [Self],
         par: Par,
     );
@@ -232,15 +232,15 @@ macro_rules! real {
                 });
             }
 
-            fn svd(
-                a: &mut [$ty],
-                sides: (usize, usize),
-                full: bool,
-                out: (&mut [$ty], &mut [$ty], &mut [$ty]),
-                work: &mut [$ty],
-                par: Par,
+            fn schur(
+                _: &mut [$ty],
+                _: usize,
+                _: Wanted,
+                _: (&mut [$ty], Option<&mut [$ty]>),
+                _: &mut [$ty],
+                _: Par,
             ) {
-                svd::factors(a, sides, full, out, work, par);
+                unreachable!("Schur factors are computed in complex numbers")
             }
         }
 
@@ -369,15 +369,15 @@ macro_rules! complex {
                 });
             }
 
-            fn svd(
-                _: &mut [Self],
-                _: (usize, usize),
-                _: bool,
-                _: (&mut [Self], &mut [Self], &mut [Self]),
-                _: &mut [Self],
-                _: Par,
+            fn schur(
+                a: &mut [Self],
+                n: usize,
+                wanted: Wanted,
+                out: (&mut [Self], Option<&mut [Self]>),
+                work: &mut [Self],
+                par: Par,
             ) {
-                unreachable!("infer refuses singular values of complex matrices")
+                schur::factors(a, n, wanted, out, work, par);
             }
         }
     };

@@ -17,11 +17,13 @@ mod cholesky;
 mod eigh;
 mod field;
 mod golub_kahan;
+mod hessenberg;
 mod lu;
 mod passes;
 mod qr;
 mod rotations;
 mod rows;
+mod schur;
 mod semidefinite;
 #[cfg(test)]
 mod spectra;
@@ -35,6 +37,7 @@ use std::mem::MaybeUninit;
 use defn_core::op::{Block, QrMode, Transform};
 
 pub(crate) use field::{Field, Products, RealField};
+use schur::Wanted;
 pub(crate) use triangular::Triangular;
 
 use crate::kernels::Plain;
@@ -63,6 +66,12 @@ pub(crate) enum Task {
     Svd { full: bool },
     /// Operand `a`; results: the eigenvalues and the eigenvectors.
     Eigh { eps: f64 },
+    /// Operand `a`, complex; results: the eigenvalues and, if wanted, the eigenvectors.
+    Eig { vectors: bool },
+    /// Operand `a`, complex; results: the triangular and the unitary factor.
+    Schur,
+    /// Operand `a`; results: the factor with one subdiagonal and the unitary factor.
+    Hessenberg,
 }
 
 impl Task {
@@ -76,6 +85,9 @@ impl Task {
             Block::Qr { mode, eps: _ } => Some(Task::Qr(*mode)),
             Block::Svd { max_iter: _, full_matrices } => Some(Task::Svd { full: *full_matrices }),
             Block::Eigh { max_iter: _, eps } => Some(Task::Eigh { eps: eps.0 }),
+            Block::Eig { vectors } => Some(Task::Eig { vectors: *vectors }),
+            Block::Schur => Some(Task::Schur),
+            Block::Hessenberg => Some(Task::Hessenberg),
             Block::Composite(_)
             | Block::Log2
             | Block::Log10
@@ -98,6 +110,22 @@ impl Task {
         Task::Triangular { system: Triangular { lower, left_side, transform }, vector }
     }
 
+    /// Whether real matrices are computed as complex ones.
+    pub(crate) fn is_complex(self) -> bool {
+        match self {
+            Task::Eig { .. } | Task::Schur => true,
+            Task::Triangular { .. }
+            | Task::Solve
+            | Task::Cholesky
+            | Task::Lu
+            | Task::Determinant
+            | Task::Qr(_)
+            | Task::Svd { .. }
+            | Task::Eigh { .. }
+            | Task::Hessenberg => false,
+        }
+    }
+
     /// Whether the matrices are only read. All other tasks overwrite them.
     pub(crate) fn keeps_matrix(self) -> bool {
         match self {
@@ -108,7 +136,10 @@ impl Task {
             | Task::Determinant
             | Task::Qr(_)
             | Task::Svd { .. }
-            | Task::Eigh { .. } => false,
+            | Task::Eigh { .. }
+            | Task::Eig { .. }
+            | Task::Schur
+            | Task::Hessenberg => false,
         }
     }
 
@@ -122,8 +153,10 @@ impl Task {
             Task::Solve => lu::solve_workspace::<T>(rows, right),
             Task::Lu | Task::Determinant => lu::workspace::<T>(rows),
             Task::Qr(mode) => qr::workspace((rows, columns), width(mode, rows, columns)),
-            Task::Svd { full } => svd::workspace::<T::Real>(long, short, full),
+            Task::Svd { full } => svd::workspace::<T>(long, short, full),
             Task::Eigh { .. } => eigh::workspace::<T>(rows),
+            Task::Eig { .. } | Task::Schur => schur::workspace::<T>(rows),
+            Task::Hessenberg => hessenberg::workspace(rows),
         };
         count.next_multiple_of(passes::LANES)
     }
@@ -256,11 +289,24 @@ pub(crate) unsafe fn run<T: Field>(
                 }
                 Task::Svd { full } => {
                     let (u, s, vh) = (next(), next(), next());
-                    T::svd(a, (rows, columns), full, (u, s, vh), work, inside);
+                    svd::factors(a, (rows, columns), full, (u, s, vh), work, inside);
                 }
                 Task::Eigh { eps } => {
                     let (w, v) = (next(), next());
                     eigh::factors(a, rows, eps, (w, v), work, inside);
+                }
+                Task::Eig { vectors } => {
+                    let w = next();
+                    let v = vectors.then(&mut next);
+                    T::schur(a, rows, Wanted::Eigenvalues, (w, v), work, inside);
+                }
+                Task::Schur => {
+                    let (t, z) = (next(), next());
+                    T::schur(a, rows, Wanted::Factors, (t, Some(z)), work, inside);
+                }
+                Task::Hessenberg => {
+                    let (h, q) = (next(), next());
+                    hessenberg::factors(a, rows, (h, q), work, inside);
                 }
             }
         }

@@ -137,6 +137,28 @@ fn gather<P: Products, T: Field, const ROWS: usize>(
     }
 }
 
+multiplying! {
+    /// Adds rows with stride `step`, each times its factor, to a vector, from element `from` on.
+    pub(super) fn add_rows[P; T: Field] of [T] (
+        rows: &[T],
+        step: usize,
+        from: usize,
+        factors: &[T],
+        vector: &mut [T],
+    ) {
+        let vector = &mut vector[from..];
+        let mut row = 0;
+        while row + HEIGHT <= factors.len() {
+            let own = std::array::from_fn(|i| factors[row + i]);
+            gather::<P, T, HEIGHT>(&rows[row * step + from..], step, own, vector);
+            row += HEIGHT;
+        }
+        for row in row..factors.len() {
+            gather::<P, T, 1>(&rows[row * step + from..], step, [factors[row]], vector);
+        }
+    }
+}
+
 /// A vector, multiples of which are added to rows.
 #[derive(Clone, Copy)]
 pub(super) struct Term<'a, T> {
@@ -181,8 +203,9 @@ pub(super) struct Lookahead<'a, T> {
     pub column: usize,
     /// The factor of a row's product that is added to the row's element.
     pub factor: T,
+    /// The conjugates of the row's elements.
     pub elements: &'a mut [T],
-    /// The sum of the rows, each times its element.
+    /// The sum of the rows, each times the conjugate of its element.
     pub sum: &'a mut [T],
 }
 
@@ -209,7 +232,9 @@ multiplying! {
             let block = &mut rows[row * step..];
             let products = &mut products[row..row + HEIGHT];
             products.copy_from_slice(&touch::<P, T, HEIGHT, 2>(&mut block[from..], step, factors, vectors, against));
-            let next = std::array::from_fn(|i| block[i * step + column].plus_product::<P>(factor, products[i]));
+            let next = std::array::from_fn(|i| {
+                block[i * step + column].plus_product::<P>(factor, products[i]).conj()
+            });
             elements[row..row + HEIGHT].copy_from_slice(&next);
             gather::<P, T, HEIGHT>(&block[from..], step, next, sum);
             row += HEIGHT;
@@ -218,7 +243,7 @@ multiplying! {
             let factors = [terms.map(|term| term.factors[row])];
             let block = &mut rows[row * step..];
             products[row] = touch::<P, T, 1, 2>(&mut block[from..], step, factors, vectors, against)[0];
-            elements[row] = block[column].plus_product::<P>(factor, products[row]);
+            elements[row] = block[column].plus_product::<P>(factor, products[row]).conj();
             gather::<P, T, 1>(&block[from..], step, [elements[row]], sum);
         }
     }

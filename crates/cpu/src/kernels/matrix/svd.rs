@@ -4,22 +4,22 @@
 
 use smallvec::SmallVec;
 
+use super::eigh::{real_parts, reals_per_element};
 use super::passes::{LANES, accumulate, stride, transpose};
 use super::rotations::{self, RotationLog};
-use super::{RealField, bidiagonal, golub_kahan, qr, split_workspace};
-use crate::kernels::linalg::gemm::{self, Accumulation};
+use super::{Field, RealField, bidiagonal, golub_kahan, qr, split_workspace};
+use crate::kernels::linalg::gemm;
 use crate::par::Par;
 
 /// Workspace elements of the factors of a matrix.
-pub(super) fn workspace<R: RealField>(long: usize, short: usize, full: bool) -> usize {
+pub(super) fn workspace<T: Field>(long: usize, short: usize, full: bool) -> usize {
     let (square, line) = (room_for(short), stride(short));
     let count = 4 * square + (bidiagonal::ROWS + 2) * line + 2 * rotations::notes(short);
     if long == short {
         return count;
     }
     let width = if full { long } else { short };
-    let product_scratch =
-        gemm::scratch::<R>([long, short, short]).max(gemm::scratch::<R>([short, long, short]));
+    let product_scratch = T::product_space([long, short, short]).max(T::product_space([short, long, short]));
     count + (2 * short + width) * stride(long) + qr::reduce_workspace(short) + short * short + product_scratch
 }
 
@@ -30,29 +30,35 @@ fn room_for(n: usize) -> usize {
 
 /// The values, descending, and the vectors; `full` asks for all vectors of the long side. All results are NaN if an
 /// element of the matrix is not finite or the iteration does not converge.
-pub(super) fn factors<R: RealField>(
-    a: &mut [R],
+pub(super) fn factors<T: Field>(
+    a: &mut [T],
     (m, n): (usize, usize),
     full: bool,
-    (u, s, vh): (&mut [R], &mut [R], &mut [R]),
-    mut work: &mut [R],
+    (u, s, vh): (&mut [T], &mut [T], &mut [T]),
+    mut work: &mut [T],
     par: Par,
 ) {
     let (long, short) = (m.max(n), m.min(n));
     if short == 0 {
         for (side, count) in [(u, m), (vh, n)] {
-            side.iter_mut().step_by(count + 1).for_each(|x| *x = R::ONE);
+            side.iter_mut().step_by(count + 1).for_each(|x| *x = T::ONE);
         }
         return;
     }
     if !a.iter().all(|x| x.is_finite()) {
         return spoil([u, s, vh]);
     }
-    let greatest = a.iter().fold(R::ZERO, |most, x| if x.abs() > most { x.abs() } else { most });
-    // Scaling by a power of two is exact.
-    let scale = if greatest > R::ZERO { greatest.power_of_two() } else { R::ONE };
+    let zero = <T::Real as Field>::ZERO;
+    let greatest = a.iter().fold(zero, |most, x| if x.abs() > most { x.abs() } else { most });
+    // Scaling by a power of two is exact. Elements stay unscaled if a magnitude of finite parts overflows.
+    let scale = if greatest > zero && greatest.is_finite() {
+        greatest.power_of_two()
+    } else {
+        <T::Real as Field>::ONE
+    };
+    let over = T::from_real(scale);
     for x in a.iter_mut() {
-        *x = *x / scale;
+        *x = x.over(over);
     }
 
     let (square, step, far) = (room_for(short), stride(short), stride(long));
@@ -75,7 +81,7 @@ pub(super) fn factors<R: RealField>(
         qr::reduce(columns, (long, short), far, reflections, work);
         for j in 0..short {
             let row = &mut rows[j * step..(j + 1) * step];
-            row.fill(R::ZERO);
+            row.fill(T::ZERO);
             row[..j + 1].copy_from_slice(&columns[j * far..j * far + j + 1]);
         }
         outer = Some(reflections);
@@ -97,68 +103,75 @@ pub(super) fn factors<R: RealField>(
     let (of_left, of_right) = (&mut of_left[..short * step], &mut of_right[..short * step]);
     accumulate(&left[..short * step], (short - 1, 0), step, of_left, par);
     accumulate(&right[..short * step], (short.saturating_sub(2), 1), step, of_right, par);
-    let size = rotations::panels::<R>(short, short);
-    let panels = [&mut left[..size], &mut right[..size]];
-    let mut turned = RotationLog::new([of_left, of_right], (short, step), panels, notes, par);
+    if T::COMPLEX {
+        remove_phases((&mut *diagonal, &mut *off_diagonal), of_left, of_right, step);
+    }
+    let (diagonal, off_diagonal) = (real_parts(diagonal, short), real_parts(off_diagonal, short));
+    let parts = reals_per_element::<T>();
+    let size = rotations::panels::<T::Real>(short, short * parts);
+    let panels = [&mut T::parts(left)[..size], &mut T::parts(right)[..size]];
+    let sides = [&*T::parts(of_left), &*T::parts(of_right)];
+    let notes = notes.map(|notes| {
+        let length = notes.len();
+        &mut T::parts(notes)[..length]
+    });
+    let mut turned = RotationLog::new(sides, (short, step * parts), panels, notes, par);
     if !golub_kahan::iterate(diagonal, off_diagonal, &mut turned) {
         return spoil([u, s, vh]);
     }
     turned.apply();
     let order = descending(diagonal);
     for (i, &column) in order.iter().enumerate() {
-        s[i] = diagonal[column].abs() * scale;
-        if diagonal[column] < R::ZERO {
+        s[i] = T::from_real(diagonal[column].abs() * scale);
+        if diagonal[column] < zero {
             turned.negate(1, column);
         }
     }
 
     // The vectors of the matrix, or of its transpose if it is wide: those of the long side in columns, and those of the
-    // short one.
+    // short one, whose conjugates stand in rows or, for the transpose, in columns.
     let (near, far_side) = if wide { (u, vh) } else { (vh, u) };
-    let Some(reflections) = outer else {
-        turned.write_columns(0, &order, 1, far_side, n);
-        for (&column, row) in order.iter().zip(near.chunks_exact_mut(n)) {
-            turned.read(1, column, row);
-        }
-        return;
-    };
     if wide {
-        turned.write_columns(1, &order, 1, near, short);
+        turned.write_columns(1, &order, parts, T::parts(near), short);
     } else {
         for (&column, row) in order.iter().zip(near.chunks_exact_mut(short)) {
-            turned.read(1, column, row);
+            turned.read(1, column, T::parts(row));
         }
     }
+    if T::COMPLEX {
+        near.iter_mut().for_each(|x| *x = x.conj());
+    }
+    let Some(reflections) = outer else {
+        turned.write_columns(0, &order, parts, T::parts(far_side), n);
+        return;
+    };
     let width = if full { long } else { short };
     let q = split_workspace(&mut work, width * far);
     let inner = split_workspace(&mut work, short * short);
     accumulate(reflections, (short, 0), far, q, par);
-    for (&column, row) in order.iter().zip(inner.chunks_exact_mut(short)) {
-        turned.read(0, column, row);
-    }
-    let outer = gemm::Matrix { elements: &*q, free: 1, along: far };
-    let inner = gemm::Matrix { elements: &*inner, free: short, along: 1 };
-    // SAFETY: initialised numbers are valid as `MaybeUninit`, and the callee writes only numbers.
-    let space = unsafe { &mut *(std::ptr::from_mut(work) as *mut [std::mem::MaybeUninit<R>]) };
+    // The product is subtracted from zeros.
     if wide {
-        assert!(far_side.len() >= width * long, "room for the vectors");
-        // SAFETY: there are `width` rows of `long` elements.
-        let to = unsafe { gemm::GemmOutput::new(far_side.as_mut_ptr(), long) };
-        // SAFETY: as above; the first `short` of them are written.
-        unsafe {
-            gemm::multiply([short, long, short], &inner, &outer, to, Accumulation::Nothing, space, par)
-        };
+        for (&column, row) in order.iter().zip(inner.chunks_exact_mut(short)) {
+            turned.read(0, column, T::parts(row));
+        }
+    } else {
+        turned.write_columns(0, &order, parts, T::parts(inner), short);
+    }
+    inner.iter_mut().for_each(|x| *x = -*x);
+    let inner = gemm::Matrix {
+        elements: &*inner,
+        free: if wide { short } else { 1 },
+        along: if wide { 1 } else { short },
+    };
+    if wide {
+        let outer = gemm::Matrix { elements: &*q, free: 1, along: far };
+        T::subtract_product([short, long, short], (&inner, &outer), far_side, long, work, par);
         for (row, q) in far_side.chunks_exact_mut(long).zip(q.chunks_exact(far)).skip(short) {
             row.copy_from_slice(&q[..long]);
         }
     } else {
-        assert!(far_side.len() >= long * width, "room for the vectors");
-        // SAFETY: there are `long` rows of `width` elements.
-        let to = unsafe { gemm::GemmOutput::new(far_side.as_mut_ptr(), width) };
-        // SAFETY: as above; the first `short` elements of each are written.
-        unsafe {
-            gemm::multiply([long, short, short], &outer, &inner, to, Accumulation::Nothing, space, par)
-        };
+        let outer = gemm::Matrix { elements: &*q, free: 1, along: far };
+        T::subtract_product([long, short, short], (&outer, &inner), far_side, width, work, par);
         for (j, q) in q.chunks_exact(far).enumerate().skip(short) {
             for i in 0..long {
                 far_side[i * width + j] = q[i];
@@ -167,18 +180,44 @@ pub(super) fn factors<R: RealField>(
     }
 }
 
+/// Makes the elements of a bidiagonal matrix real and not negative. `left` and `right` hold the columns of its factors in
+/// rows, which take the phases.
+fn remove_phases<T: Field>(
+    (diagonal, off_diagonal): (&mut [T], &mut [T]),
+    left: &mut [T],
+    right: &mut [T],
+    step: usize,
+) {
+    let split = |x: &mut T| {
+        let size = x.abs();
+        let phase = if size > <T::Real as Field>::ZERO { x.over(T::from_real(size)) } else { T::ONE };
+        *x = T::from_real(size);
+        phase
+    };
+    let count = diagonal.len();
+    let mut phase = T::ONE;
+    for k in 0..count {
+        right[k * step..(k + 1) * step].iter_mut().for_each(|x| *x = *x * phase);
+        phase = phase * split(&mut diagonal[k]);
+        left[k * step..(k + 1) * step].iter_mut().for_each(|x| *x = *x * phase);
+        if k + 1 < count {
+            phase = phase * split(&mut off_diagonal[k]).conj();
+        }
+    }
+}
+
 /// Fills all results with NaN.
-fn spoil<R: RealField>(out: [&mut [R]; 3]) {
+fn spoil<T: Field>(out: [&mut [T]; 3]) {
     for out in out {
-        out.fill(R::NAN);
+        out.fill(T::from_real(T::Real::NAN));
     }
 }
 
 /// Copies `short` rows of `long` elements to rows with stride `step`, padded with zeros.
-fn copy_rows<R: RealField>(from: &[R], to: &mut [R], (short, long, step): (usize, usize, usize)) {
+fn copy_rows<T: Field>(from: &[T], to: &mut [T], (short, long, step): (usize, usize, usize)) {
     for (from, to) in from.chunks_exact(long).zip(to.chunks_exact_mut(step)).take(short) {
         to[..long].copy_from_slice(from);
-        to[long..].fill(R::ZERO);
+        to[long..].fill(T::ZERO);
     }
 }
 
