@@ -173,9 +173,9 @@ from defn.ops.linalg import *
 from defn.ops.missing import *
 from defn.ops.order import *
 from defn.ops.reduce import *
-from defn.ops.sets import *
 from defn.ops.search import *
 from defn.ops.sequence import *
+from defn.ops.sets import *
 from defn.ops.shape import *
 from defn.ops.special import *
 from defn.ops.vectorize import *

@@ -143,8 +143,7 @@ pub use defn_core::backend::Checks;
 pub use defn_core::backend::MemoryNeed;
 pub use defn_core::builder::{
     Contracted, ConvOptions, FftLength, FftNorm, Indexing, Overlap, PerAxis, QuantileMethod, Sections, Side,
-    UniqueOutputs, Uniques,
-    WindowOptions, WindowPadding,
+    UniqueOutputs, Uniques, WindowOptions, WindowPadding,
 };
 pub use defn_core::live::Group as LiveTensors;
 pub use defn_core::op::Direction;

@@ -135,7 +135,8 @@ pub(super) fn run<const N: usize, const M: usize>(
     operands: &[Tensor; N],
     body: &dyn Fn(&mut Ops, &[Tensor; N]) -> Result<[Tensor; M]>,
 ) -> Result<Option<[Tensor; M]>> {
-    let is_plain = |tensor: &Tensor| tensor.buffer().is_some() && !tensor.is_vectorized() && !tensor.is_weak();
+    let is_plain =
+        |tensor: &Tensor| tensor.buffer().is_some() && !tensor.is_vectorized() && !tensor.is_weak();
     if trace::depth() > 0
         || ops.checks != Checks::default()
         || !operands.iter().all(is_plain)
@@ -202,8 +203,7 @@ mod tests {
     #[test]
     fn a_call_among_many_compiles_once() {
         let mut programs = Programs::default();
-        let found: Vec<bool> =
-            (0..5).map(|_| matches!(programs.find(key(&[]), 3), Found::Compile)).collect();
+        let found: Vec<bool> = (0..5).map(|_| matches!(programs.find(key(&[]), 3), Found::Compile)).collect();
         assert_eq!(found, [false, false, true, false, false]);
     }
 

@@ -334,8 +334,8 @@ pub trait BuildElementwise: Builder + Sized {
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
         let [upper, lower] = [posinf, neginf].map(|number| number.map_or(0, f64::to_bits));
-        let defaults = u64::from(posinf.is_none()) | u64::from(neginf.is_none()) << 1;
-        let function = Composite::new("nan_to_num", &[nan.to_bits(), upper, lower, defaults]);
+        let options = [nan.to_bits(), upper, lower, posinf.is_none().into(), neginf.is_none().into()];
+        let function = Composite::new("nan_to_num", &options);
         self.composite(function, [x], &|b, [x]| compose::derived::nan_to_num(b, x, nan, posinf, neginf))
     }
 
@@ -454,10 +454,11 @@ pub trait BuildElementwise: Builder + Sized {
         if !has_floats(self, [&a, &b]) {
             return compose::elementwise::divmod(self, &a, &b);
         }
-        let [quotient, remainder] = self.composite_results(Composite::new("divmod", &[]), [a, b], &|b, [x, y]| {
-            let (quotient, remainder) = compose::elementwise::divmod(b, x, y)?;
-            Ok([quotient, remainder])
-        })?;
+        let [quotient, remainder] =
+            self.composite_results(Composite::new("divmod", &[]), [a, b], &|b, [x, y]| {
+                let (quotient, remainder) = compose::elementwise::divmod(b, x, y)?;
+                Ok([quotient, remainder])
+            })?;
         Ok((quotient, remainder))
     }
 

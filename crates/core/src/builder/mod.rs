@@ -28,9 +28,9 @@ mod order;
 mod quantile;
 mod reduce;
 mod scan;
-mod sets;
 mod search;
 mod sequence;
+mod sets;
 pub(crate) mod shape;
 mod special;
 pub(crate) mod starts;
@@ -62,9 +62,9 @@ pub use order::BuildOrder;
 pub use quantile::{BuildQuantile, QuantileMethod};
 pub use reduce::BuildReduce;
 pub use scan::{item, scan};
-pub use sets::{BuildSets, UniqueOutputs, Uniques};
 pub use search::{Bins, BuildSearch, Side};
 pub use sequence::{BuildSequence, Overlap};
+pub use sets::{BuildSets, UniqueOutputs, Uniques};
 pub use shape::{BuildShape, Cut, PadMode, Size, Start};
 pub use special::BuildSpecial;
 pub use window::{BuildWindow, ConvOptions, PerAxis, WindowOptions, WindowPadding};
@@ -146,8 +146,7 @@ pub trait Builder {
     where
         Self: Sized,
     {
-        let [result] =
-            self.composite_results(function, operands, &|b, operands| Ok([body(b, operands)?]))?;
+        let [result] = self.composite_results(function, operands, &|b, operands| Ok([body(b, operands)?]))?;
         Ok(result)
     }
 

@@ -1,6 +1,6 @@
 //! Positions in an ordered vector, and what is counted or interpolated between them.
 
-use super::{Arg, Builder};
+use super::{Arg, Builder, Composite};
 use crate::compose::search;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -64,7 +64,10 @@ pub trait BuildSearch: Builder + Sized {
         side: Side,
     ) -> Result<Self::V> {
         let (ordered, values) = self.weak_pair_widened("searchsorted", ordered, values, DType::comparing)?;
-        search::searchsorted(self, &ordered, &values, side)
+        let function = Composite::new("searchsorted", &[side as u64]);
+        self.composite(function, [ordered, values], &|b, [ordered, values]| {
+            search::searchsorted(b, ordered, values, side)
+        })
     }
 
     /// The bin of each element among the ascending or descending `bins`: the number of bins before it, as
@@ -137,9 +140,14 @@ pub trait BuildSearch: Builder + Sized {
         period: Option<f64>,
     ) -> Result<Self::V> {
         let mut operands = self.weak_all("interp", [x.into(), xp.into(), fp.into()])?.into_iter();
-        let mut next = || operands.next().expect("three operands");
-        let (x, xp, fp) = (next(), next(), next());
-        search::interp(self, &x, [&xp, &fp], [left, right], period)
+        let operands = std::array::from_fn(|_| operands.next().expect("three operands"));
+        let options = [left, right, period];
+        let numbers = options.map(|number| number.map_or(0, f64::to_bits));
+        let missing = options.map(|number| u64::from(number.is_none()));
+        let function = Composite::new("interp", &[numbers, missing].concat());
+        self.composite(function, operands, &|b, [x, xp, fp]| {
+            search::interp(b, x, [xp, fp], [left, right], period)
+        })
     }
 }
 

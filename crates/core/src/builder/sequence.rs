@@ -1,6 +1,6 @@
 //! Sums, slopes and products of sampled functions and polynomials.
 
-use super::{Arg, Builder};
+use super::{Arg, Builder, Composite};
 use crate::compose::sequence;
 use crate::error::Result;
 use crate::shape::{Axes, AxisRef};
@@ -99,7 +99,7 @@ pub trait BuildSequence: Builder + Sized {
     /// Coefficients that are no vector.
     fn polyval(&mut self, p: impl Into<Arg<Self::V>>, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let (p, x) = self.weak_pair("polyval", p, x)?;
-        sequence::polyval(self, &p, &x)
+        self.composite(Composite::new("polyval", &[]), [p, x], &|b, [p, x]| sequence::polyval(b, p, x))
     }
 
     /// The coefficients of the polynomial of a degree that is nearest to points by least squares, that of the greatest
