@@ -40,7 +40,7 @@ def block_diag(tensors: Sequence[TensorLike], /) -> Tensor:
     Shapes: the sum of the rows and the sum of the columns, without names.
     Dtypes: any; promoted.
     Grad: the blocks of ``g``.
-    Raises: ``ShapeError`` for a rank above 2, ``OptionError`` for no tensor.
+    Raises: ``ShapeError`` for a rank above 2 and for no tensor.
 
     >>> dn.linalg.block_diag([dn.tensor([[1], [2]]), dn.tensor([3, 4])]).to_list()
     [[1, 0, 0], [2, 0, 0], [0, 3, 4]]
