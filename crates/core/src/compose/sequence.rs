@@ -3,7 +3,7 @@
 use super::{accumulation_dtype, working_dtype};
 use crate::builder::{
     Arg, BuildCreate, BuildElementwise, BuildFourier, BuildMatrix, BuildReduce, BuildShape, BuildWindow,
-    Builder, ConvOptions, FFT_EPS, FftLength, Overlap, WindowPadding,
+    Builder, ConvOptions, FFT_EPS, FftLength, FftNorm, Overlap, WindowPadding,
 };
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
@@ -263,19 +263,21 @@ fn products<B: Builder>(b: &mut B, long: &B::V, short: &B::V, overlap: Overlap) 
     };
     if dtype.is_inexact() && width >= BY_TRANSFORM {
         let whole = (size + width - 1) as i64;
-        let reversed = b.reverse(short, 0)?;
+        let (reversed, norm) = (b.reverse(short, 0)?, FftNorm::default());
         let found = if dtype.is_complex() {
             let length = FftLength::Explicit((whole as u64).next_power_of_two() as i64);
-            let (left, right) = (b.fft(long, 0, length, FFT_EPS)?, b.fft(reversed, 0, length, FFT_EPS)?);
+            let (left, right) =
+                (b.fft(long, 0, length, norm, FFT_EPS)?, b.fft(reversed, 0, length, norm, FFT_EPS)?);
             let product = b.multiply(left, right)?;
-            b.ifft(product, 0, FftLength::Axis, FFT_EPS)?
+            b.ifft(product, 0, FftLength::Axis, norm, FFT_EPS)?
         } else {
             let working = working_dtype(dtype);
             let length = FftLength::Explicit((whole as u64).next_power_of_two() as i64);
             let (left, right) = (b.as_type(long, working)?, b.as_type(reversed, working)?);
-            let (left, right) = (b.rfft(left, 0, length, FFT_EPS)?, b.rfft(right, 0, length, FFT_EPS)?);
+            let (left, right) =
+                (b.rfft(left, 0, length, norm, FFT_EPS)?, b.rfft(right, 0, length, norm, FFT_EPS)?);
             let product = b.multiply(left, right)?;
-            b.irfft(product, 0, length, FFT_EPS)?
+            b.irfft(product, 0, length, norm, FFT_EPS)?
         };
         let count = (size + before + after + 1 - width) as i64;
         let found = b.slice_along_axis(found, (width - 1 - before) as i64, count, 0, 1)?;
