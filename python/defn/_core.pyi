@@ -24,6 +24,7 @@ from typing import (
 
 import numpy as np
 
+from defn._linalg_results import EighResult, EigResult, QRResult, SlogdetResult, SVDResult
 from defn.backends.base import Backend as BackendObject
 from defn.profile import Profile
 from defn.reading import Heatmap
