@@ -5,8 +5,7 @@ use num_complex::Complex;
 use proptest::prelude::*;
 
 use super::passes::pieces;
-use super::schur::Wanted;
-use super::{Field, RealField, eigh, hessenberg, schur, svd};
+use super::{Field, RealField, eigh, svd};
 use crate::kernels::simd::at_every_level;
 use crate::par::Par;
 
@@ -280,100 +279,4 @@ proptest! {
         check_symmetric::<f32>(kind, n, seed);
         check_hermitian(kind, n, seed);
     }
-}
-
-fn complex_matrix(kind: Kind, sides: (usize, usize), seed: u64) -> Vec<C> {
-    let (re, im) = (matrix::<f64>(kind, sides, seed), matrix::<f64>(kind, sides, seed + 1));
-    re.into_iter().zip(im).map(|(re, im)| C::new(re, im)).collect()
-}
-
-fn check_complex_svd(kind: Kind, (m, n): (usize, usize), seed: u64) {
-    let a = complex_matrix(kind, (m, n), seed);
-    let (long, short) = (m.max(n), m.min(n));
-    for full in [false, true] {
-        let width = if full { long } else { short };
-        let (rows, columns) = if m < n { (short, width) } else { (width, short) };
-        let zeros = |count: usize| vec![C::new(0.0, 0.0); count];
-        let (mut u, mut s, mut vh) = (zeros(m * rows), zeros(short), zeros(columns * n));
-        with_room(svd::workspace::<C>(long, short, full), |work| {
-            svd::factors(&mut a.clone(), (m, n), full, (&mut u, &mut s, &mut vh), work, Par::Serial);
-        });
-        let s: Vec<f64> = s.iter().map(|s| s.re).collect();
-        let limit = 100.0 * long as f64 * f64::EPSILON;
-        assert!(s.is_sorted_by(|a, b| a >= b), "{kind:?} {m}x{n}: {s:?}");
-        assert!(skew(&u, rows) < limit, "{kind:?} {m}x{n}");
-        let mut v = zeros(columns * n);
-        for i in 0..columns {
-            for j in 0..n {
-                v[j * columns + i] = vh[i * n + j].conj();
-            }
-        }
-        assert!(skew(&v, columns) < limit, "{kind:?} {m}x{n}");
-        assert!(distance(&a, greatest(&a), (&u, rows), &s, (&vh, n)) < limit, "{kind:?} {m}x{n}");
-    }
-}
-
-/// The greatest element of `q t q^H - a`, divided by that of `a`.
-fn residual(a: &[C], n: usize, q: &[C], t: &[C]) -> f64 {
-    let unit = greatest(a);
-    let mut most = 0.0f64;
-    for i in 0..n {
-        let row: Vec<C> =
-            (0..n).map(|j| (0..n).map(|k| q[i * n + k] * (t[k * n + j] / unit)).sum()).collect();
-        for j in 0..n {
-            let sum: C = (0..n).map(|k| row[k] * q[j * n + k].conj()).sum();
-            let difference = (sum - a[i * n + j] / unit).norm();
-            most = if difference.is_nan() { f64::INFINITY } else { most.max(difference) };
-        }
-    }
-    most
-}
-
-fn check_schur(kind: Kind, n: usize, seed: u64) {
-    let a = complex_matrix(kind, (n, n), seed);
-    let zeros = || vec![C::new(0.0, 0.0); n * n];
-    let limit = 100.0 * n as f64 * f64::EPSILON;
-    let (mut h, mut q) = (zeros(), zeros());
-    with_room(hessenberg::workspace(n), |work| {
-        hessenberg::factors(&a, n, (&mut h, &mut q), work, Par::Serial);
-    });
-    assert!(skew(&q, n) < limit && residual(&a, n, &q, &h) < limit, "{kind:?} {n}");
-    let (mut t, mut z) = (zeros(), zeros());
-    with_room(schur::workspace::<C>(n), |work| {
-        schur::factors(&mut a.clone(), n, Wanted::Factors, (&mut t, Some(&mut z)), work, Par::Serial);
-    });
-    assert!(skew(&z, n) < limit && residual(&a, n, &z, &t) < limit, "{kind:?} {n}");
-    let (mut w, mut v) = (vec![C::new(0.0, 0.0); n], zeros());
-    with_room(schur::workspace::<C>(n), |work| {
-        let out = (&mut w[..], Some(&mut v[..]));
-        schur::factors(&mut a.clone(), n, Wanted::Eigenvalues, out, work, Par::Serial);
-    });
-    let unit = greatest(&a);
-    for i in 0..n {
-        for j in 0..n {
-            let sum: C = (0..n).map(|k| a[i * n + k] / unit * v[k * n + j]).sum();
-            let difference = (sum - w[j] / unit * v[i * n + j]).norm();
-            assert!(difference < limit, "{kind:?} {n}: {difference}");
-        }
-    }
-}
-
-#[test]
-fn complex_values_of_every_kind() {
-    for kind in KINDS {
-        for sides in [(1, 1), (3, 3), (16, 17), (33, 20), (20, 33)] {
-            check_complex_svd(kind, sides, 5);
-        }
-        for n in [1, 2, 3, 16, 17, 33] {
-            check_schur(kind, n, 5);
-        }
-    }
-}
-
-#[test]
-fn every_instruction_set_gives_complex_factors() {
-    at_every_level(|| {
-        check_complex_svd(Kind::Even, (18, 12), 3);
-        check_schur(Kind::Even, 18, 3);
-    });
 }
