@@ -71,7 +71,7 @@ def convolve(
     elements are multiplied as Fourier transforms, whose errors are relative to the greatest result.
 
     Shapes: a vector without a name.
-    Dtypes: any but bool; promoted. Integers wrap.
+    Dtypes: any but bool; promoted. Integers are summed in f64, exactly up to 2**53, and wrap.
     Grad: through the definition, to both.
     Raises: ``DTypeError`` for bools, ``ShapeError`` if an operand is no vector or has no element,
         ``OptionError`` if ``mode`` is unknown.
@@ -91,7 +91,7 @@ def correlate(
     ``mode`` is as in ``convolve``, as are the errors.
 
     Shapes: a vector without a name.
-    Dtypes: any but bool; promoted. Integers wrap.
+    Dtypes: any but bool; promoted. Integers are summed in f64, exactly up to 2**53, and wrap.
     Grad: through the definition, to both.
     Raises: ``DTypeError`` for bools, ``ShapeError`` if an operand is no vector or has no element,
         ``OptionError`` if ``mode`` is unknown.

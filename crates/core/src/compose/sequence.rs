@@ -283,14 +283,16 @@ fn products<B: Builder>(b: &mut B, long: &B::V, short: &B::V, overlap: Overlap) 
         let found = b.slice_along_axis(found, (width - 1 - before) as i64, count, 0, 1)?;
         return b.as_type(found, dtype);
     }
-    // Sums of integers below 8 bits saturate in a convolution. Those of wider ones wrap, as they shall.
-    let working = if dtype.is_integer() && dtype.bits() < 8 { DType::S32 } else { dtype };
+    // A convolution of integers is one of floats. In f64 it is exact up to 2^53.
+    let working = if dtype.is_integer() { DType::F64 } else { dtype };
     let (input, kernel) = (b.as_type(long, working)?, b.as_type(short, working)?);
     let input = b.reshape_to(input, Shape::new(&[1, 1, size]))?;
     let kernel = b.reshape_to(kernel, Shape::new(&[1, 1, width]))?;
     let padding = WindowPadding::Each(vec![(before as i64, after as i64)]);
     let options = ConvOptions { padding, ..ConvOptions::default() };
     let sums = b.conv(input, kernel, &options)?;
+    // Converted at once, sums would saturate instead of wrapping.
+    let sums = if dtype.is_integer() { b.as_type(sums, DType::S64)? } else { sums };
     let sums = b.as_type(sums, dtype)?;
     b.flatten(sums, Axes::All)
 }

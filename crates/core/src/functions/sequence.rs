@@ -10,7 +10,7 @@ macro_rules! sequence_functions {
             /// 512 elements are multiplied as Fourier transforms: their errors are relative to the greatest result.
             ///
             /// - Shape: a vector, without a name.
-            /// - Dtypes: any but bool; promoted. Integers wrap.
+            /// - Dtypes: any but bool; promoted. Integers are summed in f64, exactly up to 2^53, and wrap.
             /// - Gradient: through the definition, to both.
             fn convolve(other; mode: Overlap);
             errors "Bools (`DType`), and operands that are no vectors or have no elements (`Shape`).";
@@ -23,7 +23,7 @@ macro_rules! sequence_functions {
             /// [`convolve`](Self::convolve) without turning it around.
             ///
             /// - Shape: a vector, without a name.
-            /// - Dtypes: any but bool; promoted. Integers wrap.
+            /// - Dtypes: any but bool; promoted. Integers are summed in f64, exactly up to 2^53, and wrap.
             /// - Gradient: through the definition, to both.
             fn correlate(other; mode: Overlap);
             errors "Bools (`DType`), and operands that are no vectors or have no elements (`Shape`).";
