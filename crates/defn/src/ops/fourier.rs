@@ -264,7 +264,7 @@ impl Tensor {
     /// A length below 1 and a dtype that is no real float (`Option`).
     #[track_caller]
     pub fn fftfreq(n: i64, d: f64, dtype: DType) -> Result<Tensor> {
-        eager(Location::caller(), |ops| ops.fftfreq(n, d, None, dtype))
+        eager(Location::caller(), |ops| ops.fftfreq(n, d, None, dtype)).map(Tensor)
     }
 
     /// The `n / 2 + 1` frequencies of a transform of real elements of length `n`; see [`fftfreq`](Self::fftfreq).
@@ -282,6 +282,6 @@ impl Tensor {
     /// A length below 1 and a dtype that is no real float (`Option`).
     #[track_caller]
     pub fn rfftfreq(n: i64, d: f64, dtype: DType) -> Result<Tensor> {
-        eager(Location::caller(), |ops| ops.rfftfreq(n, d, None, dtype))
+        eager(Location::caller(), |ops| ops.rfftfreq(n, d, None, dtype)).map(Tensor)
     }
 }

@@ -1,10 +1,12 @@
 //! Positions of elements, and tensors as sets: functions whose sizes depend on values.
 
+use defn_core as core;
 use defn_core::builder::{Arg, BuildSets, UniqueOutputs, Uniques};
 use defn_core::{Location, Number, Result};
 
 use super::arrange::{exprs, own};
 use super::eager;
+use crate::expr::Operand;
 use crate::{Expr, Tensor};
 
 methods! {
@@ -177,7 +179,7 @@ impl Tensor {
         let found = eager(Location::caller(), |ops| {
             ops.unique(&self.0, outputs, equal_nan, size, fill.map(Arg::Number))
         })?;
-        let wrap = |tensor: Option<defn_core::Tensor>| tensor.map(Tensor);
+        let wrap = |tensor: Option<core::Tensor>| tensor.map(Tensor);
         Ok(Uniques {
             values: Tensor(found.values),
             indices: wrap(found.indices),
