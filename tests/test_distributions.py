@@ -108,8 +108,8 @@ NAMES: list[tuple[str, tuple[float, ...]]] = [
     ("binomial", (30, 0.5)),
     ("bernoulli", (0.5,)),
     ("rademacher", ()),
-    ("categorical", ([0.0, 1.0],)),
-    ("dirichlet", ([1.0, 2.0],)),
+    ("categorical", (dn.tensor([0.0, 1.0]),)),
+    ("dirichlet", (dn.tensor([1.0, 2.0]),)),
 ]
 
 

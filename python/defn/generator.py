@@ -257,6 +257,7 @@ class Generator:
         from defn import random
 
         function: Callable[..., Tensor] = getattr(random, f"{name}_split")
+        parameters = [create.tensor(x) if isinstance(x, list | tuple) else x for x in parameters]
         shape = _size(size, parameters)
         (key,) = self._next(1)
         return function(key, *parameters, shape=shape, dtype=dtype)

@@ -156,7 +156,7 @@ def categorical(
     Raises: ``DTypeError`` for an invalid key and for complex logits, ``OptionError`` for a dtype
         that is not an integer, ``AxisError`` if the axis is out of range.
 
-    >>> value, key = dn.random.categorical(dn.random.key(1), [0.0, 1.0, 2.0], shape=4)
+    >>> value, key = dn.random.categorical(dn.random.key(1), dn.tensor([0.0, 1.0, 2.0]), shape=4)
     >>> value.shape
     (4,)
     """
@@ -181,7 +181,7 @@ def categorical_split(
     Raises: ``DTypeError`` for an invalid key and for complex logits, ``OptionError`` for a dtype
         that is not an integer, ``AxisError`` if the axis is out of range.
 
-    >>> dn.random.categorical_split(dn.random.key(1), [0.0, 1.0, 2.0], shape=4).shape
+    >>> dn.random.categorical_split(dn.random.key(1), dn.tensor([0.0, 1.0, 2.0]), shape=4).shape
     (4,)
     """
     ...

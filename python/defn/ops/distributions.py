@@ -160,7 +160,7 @@ def dirichlet(
         a dtype that is not a float, ``ShapeError`` for concentrations without an axis or that do
         not broadcast to the shape.
 
-    >>> value, key = dn.random.dirichlet(dn.random.key(1), [1.0, 2.0, 3.0], shape=2)
+    >>> value, key = dn.random.dirichlet(dn.random.key(1), dn.tensor([1.0, 2.0, 3.0]), shape=2)
     >>> value.shape
     (2, 3)
     """
@@ -185,7 +185,7 @@ def dirichlet_split(
         a dtype that is not a float, ``ShapeError`` for concentrations without an axis or that do
         not broadcast to the shape.
 
-    >>> dn.random.dirichlet_split(dn.random.key(1), [1.0, 2.0, 3.0], shape=2).shape
+    >>> dn.random.dirichlet_split(dn.random.key(1), dn.tensor([1.0, 2.0, 3.0]), shape=2).shape
     (2, 3)
     """
     ...
