@@ -59,7 +59,10 @@ def method(name: str, function: Callable[..., object]) -> str:
     if first.kind is first.VAR_POSITIONAL:
         parts.append(parameter_text(first))
     for before, parameter in zip([first, *rest], rest, strict=False):
-        if parameter.kind is parameter.KEYWORD_ONLY and before.kind is not parameter.KEYWORD_ONLY:
+        starred = (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        if parameter.kind is parameter.KEYWORD_ONLY and (
+            before.kind not in starred or (before is first and len(parts) == 1)
+        ):
             parts.append("*")
         parts.append(parameter_text(parameter))
     positional = [p for p in rest if p.kind is p.POSITIONAL_ONLY]
