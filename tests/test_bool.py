@@ -261,7 +261,8 @@ def test_masks_refused():
     assert str(error.value).splitlines()[0] == (
         "index: the mask bool[3] cannot index f32[3] while a definition is traced, the shape of "
         "the result would depend on its values; choose element by element with select, as in "
-        "sum(select(mask, x, 0)), or index outside of the definition"
+        "sum(select(mask, x, 0)), take n elements at nonzero(mask, size=n), "
+        "or index outside of the definition"
     )
     with pytest.raises(dn.BoundsError) as error:
         x[dn.tensor([True, False])]

@@ -69,11 +69,16 @@ def test_bounds_of_samples_give_way(row: Row) -> None:
         same_traced(row, x, number, result)
 
 
+# Functions that are not defined for negative numbers, or not by the same convention as the oracle.
+OF_POSITIVE = ("log", "pow", "betainc", "betaln", "gammainc", "gammaincc")
+
 BEYOND = [
     pytest.param(row, dtype, number, id=f"{row}-{dtype}-{number}")
     for row in CASES
     for dtype, number in (("u8", 300), ("u8", -1), ("s8", 128), ("s8", -(2**40)), ("u8", 10**40))
-    if dtype in row.dtypes and not (row.name in ("log", "pow") and number < 0)
+    if dtype in row.dtypes and not (row.name in OF_POSITIVE and number < 0)
+    # Infinite as f32, where the logarithm of the function is not the limit of its finite values.
+    if not (row.name == "betaln" and number == 10**40)
 ]
 
 
@@ -108,7 +113,7 @@ def test_integers_beyond_the_dtype(row: Row, dtype: str, number: int) -> None:
         wanted = np.asarray(row.oracle(array.astype(np.float64), np.float64(number)))
         with np.errstate(over="ignore"):
             wanted = wanted.astype(np.asarray(result).dtype)
-        assert np.allclose(np.asarray(result), wanted, rtol=1e-6)
+        assert np.allclose(np.asarray(result), wanted, rtol=1e-6, equal_nan=True)
     same_traced(row, x, number, result)
 
 

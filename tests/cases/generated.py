@@ -440,9 +440,17 @@ SMALL = {
     "num_segments": (0, 4),
 }
 
+
+def factors(drawing: Drawing) -> list[Leaf]:
+    """Three square matrices of one shape, which is that of the first tensor."""
+    drawing.shape = matrices(drawing)
+    return [drawing.leaf(drawing.shape) for _ in range(3)]
+
+
 # How to draw a parameter, by its name; other parameters are drawn by their annotations.
 NAMED: dict[str, Callable[[Drawing], Any]] = {
     "indices": Drawing.positions,
+    "factors": factors,
     "p": lambda d: d.choice([None, 1, 2, -2, "frobenius", "nuclear"]),
     "segment_ids": Drawing.positions,
     "updates": Drawing.updates,

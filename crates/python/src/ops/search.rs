@@ -94,6 +94,10 @@ fn histogram<'py>(
         let density: bool = Parse::parse(op, "density", Some(density))?;
         let range: Option<(f64, f64)> = match range {
             None => None,
+            // A traced tensor has no floats to read.
+            Some(range) if range.is_instance_of::<PyTensor>() => {
+                return Err(convert::bad(op, "range", range, "two floats")?);
+            }
             Some(range) => match if_fits(py, range.extract::<Vec<f64>>())?.as_deref() {
                 Some(&[low, high]) => Some((low, high)),
                 Some(_) | None => return Err(convert::bad(op, "range", range, "two floats")?),

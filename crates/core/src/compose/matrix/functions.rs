@@ -150,7 +150,7 @@ fn triangular_root<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     let ty = b.ty(x);
     let n = ty.shape.sizes()[1];
     let zeros = b.zeros_like(x.clone())?;
-    let state = repeat(b, n, &[zeros], &[x.clone()], |graph, j, state, captures| {
+    let state = repeat(b, n, &[zeros], std::slice::from_ref(x), |graph, j, state, captures| {
         root_column(graph, j, state[0], captures[0])
     })?;
     Ok(state[0].clone())

@@ -401,7 +401,7 @@ where
             (most, greatest) = (square, x);
         }
     }
-    if !(most > R::ZERO) {
+    if most == R::ZERO {
         return;
     }
     let turn = Field::conj(greatest).scaled(R::ONE / (most.sqrt() * sum.sqrt()));
