@@ -19,7 +19,7 @@ fn replaced<B: Builder>(b: &mut B, x: &B::V, number: impl Into<Number>) -> Resul
     b.select(is_nan, number.into(), x)
 }
 
-/// See [`BuildMissing::nansum`].
+/// See [`BuildMissing::nansum`](crate::builder::BuildMissing::nansum).
 ///
 /// # Errors
 /// As the method.
@@ -29,7 +29,7 @@ pub fn nansum<B: Builder>(b: &mut B, x: &B::V, axes: &Axes, keep_axes: bool) -> 
     b.sum(x, axes, keep_axes)
 }
 
-/// See [`BuildMissing::nanprod`].
+/// See [`BuildMissing::nanprod`](crate::builder::BuildMissing::nanprod).
 ///
 /// # Errors
 /// As the method.
@@ -39,7 +39,8 @@ pub fn nanprod<B: Builder>(b: &mut B, x: &B::V, axes: &Axes, keep_axes: bool) ->
     b.product(x, axes, keep_axes)
 }
 
-/// See [`BuildMissing::nanmax`] and [`BuildMissing::nanmin`].
+/// See [`BuildMissing::nanmax`](crate::builder::BuildMissing::nanmax) and
+/// [`BuildMissing::nanmin`](crate::builder::BuildMissing::nanmin).
 ///
 /// # Errors
 /// As the methods.
@@ -78,7 +79,7 @@ fn numbers<B: Builder>(b: &mut B, x: &B::V, axes: &Axes, keep_axes: bool, dtype:
     b.as_type(count, dtype)
 }
 
-/// See [`BuildMissing::nanmean`].
+/// See [`BuildMissing::nanmean`](crate::builder::BuildMissing::nanmean).
 ///
 /// # Errors
 /// As the method.
@@ -98,7 +99,7 @@ pub fn nanmean<B: Builder>(b: &mut B, x: &B::V, axes: &Axes, keep_axes: bool) ->
     b.as_type(mean, got.dtype)
 }
 
-/// See [`BuildMissing::nanvar`].
+/// See [`BuildMissing::nanvar`](crate::builder::BuildMissing::nanvar).
 ///
 /// # Errors
 /// As the method.
@@ -108,7 +109,7 @@ pub fn nanvar<B: Builder>(b: &mut B, x: &B::V, axes: &Axes, keep_axes: bool, ddo
     b.as_type(variance, dtype)
 }
 
-/// See [`BuildMissing::nanstd`].
+/// See [`BuildMissing::nanstd`](crate::builder::BuildMissing::nanstd).
 ///
 /// # Errors
 /// As the method.
@@ -154,10 +155,11 @@ fn working_variance<B: Builder>(
     b.divide(sum, divisor)
 }
 
-/// See [`BuildMissing::nanargmax`] and [`BuildMissing::nanargmin`].
+/// See [`BuildMissing::nanargmax`](crate::builder::BuildMissing::nanargmax) and
+/// [`BuildMissing::nanargmin`](crate::builder::BuildMissing::nanargmin).
 ///
-/// The greatest element is found by comparing all elements with it, because a replacement for NaN could not be told from
-/// an infinite element.
+/// The greatest element is found by comparing all elements with it, because a replacement for NaN could not be told
+/// from an infinite element.
 ///
 /// # Errors
 /// As the methods.

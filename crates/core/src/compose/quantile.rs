@@ -24,8 +24,10 @@ pub struct Kind {
     pub skips_nan: bool,
 }
 
-/// See [`BuildQuantile::quantile`], [`BuildQuantile::percentile`], [`BuildQuantile::nanquantile`] and
-/// [`BuildQuantile::nanpercentile`].
+/// See [`BuildQuantile::quantile`](crate::builder::BuildQuantile::quantile),
+/// [`BuildQuantile::percentile`](crate::builder::BuildQuantile::percentile),
+/// [`BuildQuantile::nanquantile`](crate::builder::BuildQuantile::nanquantile) and
+/// [`BuildQuantile::nanpercentile`](crate::builder::BuildQuantile::nanpercentile).
 ///
 /// The quantile of elements with NaN is NaN, which sorts last.
 ///
@@ -179,7 +181,7 @@ fn between<B: Builder>(b: &mut B, low: &B::V, high: &B::V, share: &B::V) -> Resu
     b.select(is_low, low, moved)
 }
 
-/// See [`BuildQuantile::nanmedian`].
+/// See [`BuildQuantile::nanmedian`](crate::builder::BuildQuantile::nanmedian).
 ///
 /// # Errors
 /// As the method.
@@ -193,7 +195,7 @@ pub fn nanmedian<B: Builder>(b: &mut B, x: &B::V, axis: Option<&AxisRef>, keep_a
     quantile(b, kind, x, Arg::Number(Number::Float(0.5)), axis, keep_axis, QuantileMethod::Linear)
 }
 
-/// See [`BuildQuantile::average`].
+/// See [`BuildQuantile::average`](crate::builder::BuildQuantile::average).
 ///
 /// # Errors
 /// As the method.

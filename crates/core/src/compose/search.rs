@@ -34,7 +34,7 @@ fn unnamed<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     b.reshape_to(x, shape)
 }
 
-/// See [`BuildSearch::searchsorted`].
+/// See [`BuildSearch::searchsorted`](crate::builder::BuildSearch::searchsorted).
 ///
 /// # Errors
 /// As the method.
@@ -98,7 +98,7 @@ fn positions<B: Builder>(b: &mut B, ordered: &B::V, values: &B::V, side: Side) -
     b.select(is_nan, end, base)
 }
 
-/// See [`BuildSearch::digitize`].
+/// See [`BuildSearch::digitize`](crate::builder::BuildSearch::digitize).
 ///
 /// # Errors
 /// As the method.
@@ -125,7 +125,7 @@ pub fn digitize<B: Builder>(b: &mut B, x: &B::V, bins: &B::V, right: bool) -> Re
     b.reshape_to(found, shape)
 }
 
-/// See [`BuildSearch::bincount`].
+/// See [`BuildSearch::bincount`](crate::builder::BuildSearch::bincount).
 ///
 /// # Errors
 /// As the method.
@@ -165,7 +165,7 @@ fn counts<B: Builder>(
     b.as_type(sums, dtype)
 }
 
-/// See [`BuildSearch::histogram`].
+/// See [`BuildSearch::histogram`](crate::builder::BuildSearch::histogram).
 ///
 /// # Errors
 /// As the method.
@@ -296,7 +296,7 @@ fn between<B: Builder>(b: &mut B, x: &B::V, edges: &B::V) -> Result<(B::V, B::V,
     Ok((bin, edges, size - 1))
 }
 
-/// See [`BuildSearch::interp`].
+/// See [`BuildSearch::interp`](crate::builder::BuildSearch::interp).
 ///
 /// # Errors
 /// As the method.

@@ -24,7 +24,7 @@ fn along<B: Builder>(b: &mut B, x: &B::V, axis: Axis, rank: usize) -> Result<B::
     b.reshape_to(x, Shape::new(&sizes))
 }
 
-/// See [`BuildSequence::trapezoid`].
+/// See [`BuildSequence::trapezoid`](crate::builder::BuildSequence::trapezoid).
 ///
 /// # Errors
 /// As the method.
@@ -74,7 +74,7 @@ pub fn trapezoid<B: Builder>(b: &mut B, y: &B::V, x: Option<&B::V>, dx: f64, axi
     b.reshape_to(sum, result)
 }
 
-/// See [`BuildSequence::gradient`].
+/// See [`BuildSequence::gradient`](crate::builder::BuildSequence::gradient).
 ///
 /// # Errors
 /// As the method.
@@ -120,8 +120,8 @@ pub fn gradient<B: Builder>(
     Ok(slopes)
 }
 
-/// The slopes along one axis: central differences, one-sided ones at both ends (Fornberg, Generation of Finite Difference
-/// Formulas on Arbitrarily Spaced Grids, 1988).
+/// The slopes along one axis: central differences, one-sided ones at both ends (Fornberg, Generation of Finite
+/// Difference Formulas on Arbitrarily Spaced Grids, 1988).
 fn slope<B: Builder>(
     b: &mut B,
     x: &B::V,
@@ -205,7 +205,7 @@ fn slope<B: Builder>(
 /// From this length of both operands on, floats are convolved by their transforms.
 const BY_TRANSFORM: usize = 512;
 
-/// See [`BuildSequence::convolve`].
+/// See [`BuildSequence::convolve`](crate::builder::BuildSequence::convolve).
 ///
 /// # Errors
 /// As the method.
@@ -216,7 +216,7 @@ pub fn convolve<B: Builder>(b: &mut B, x: &B::V, y: &B::V, overlap: Overlap) -> 
     products(b, &long, &reversed, overlap)
 }
 
-/// See [`BuildSequence::correlate`].
+/// See [`BuildSequence::correlate`](crate::builder::BuildSequence::correlate).
 ///
 /// # Errors
 /// As the method.
@@ -297,7 +297,7 @@ fn products<B: Builder>(b: &mut B, long: &B::V, short: &B::V, overlap: Overlap) 
     b.flatten(sums, Axes::All)
 }
 
-/// See [`BuildSequence::polyval`].
+/// See [`BuildSequence::polyval`](crate::builder::BuildSequence::polyval).
 ///
 /// # Errors
 /// As the method.
@@ -326,7 +326,7 @@ pub fn polyval<B: Builder>(b: &mut B, p: &B::V, x: &B::V) -> Result<B::V> {
     b.as_type(sum, dtype)
 }
 
-/// See [`BuildSequence::polyfit`].
+/// See [`BuildSequence::polyfit`](crate::builder::BuildSequence::polyfit).
 ///
 /// The columns of powers are divided by their lengths, so that the least singular value is that of their directions.
 ///
@@ -369,7 +369,7 @@ pub fn polyfit<B: Builder>(b: &mut B, x: &B::V, y: &B::V, degree: usize) -> Resu
     b.as_type(found, dtype)
 }
 
-/// See [`BuildSequence::corrcoef`].
+/// See [`BuildSequence::corrcoef`](crate::builder::BuildSequence::corrcoef).
 ///
 /// # Errors
 /// As the method.
