@@ -5,6 +5,7 @@ python examples/neighbours.py
 
 from __future__ import annotations
 
+import importlib
 import io
 
 import defn as dn
@@ -72,22 +73,22 @@ def einops():
 
 def torch():
     """Memory is shared with PyTorch in both directions. The addresses are equal."""
-    import torch as pt
+    pt = importlib.import_module("torch")
 
     theirs = pt.arange(4, dtype=pt.float64)
     ours = xp.from_dlpack(theirs)
     back = pt.from_dlpack(ours)
-    return theirs.data_ptr(), dn.to_pointer(ours).address, back.data_ptr()
+    return theirs.data_ptr(), dn.to_pointer(dn.tensor(ours)).address, back.data_ptr()
 
 
 def jax():
     """JAX's memory is shared. JAX itself copies, since it cannot be told that ours is read-only."""
-    import jax.numpy as jnp
+    jnp = importlib.import_module("jax.numpy")
 
     theirs = jnp.arange(4, dtype=jnp.float32)
     ours = xp.from_dlpack(theirs)
     back = jnp.from_dlpack(ours)
-    return theirs.unsafe_buffer_pointer(), dn.to_pointer(ours).address, back.tolist()
+    return theirs.unsafe_buffer_pointer(), dn.to_pointer(dn.tensor(ours)).address, back.tolist()
 
 
 def main():

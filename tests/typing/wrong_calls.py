@@ -40,7 +40,7 @@ dn.value_and_grad(scale)(x, by="2")  # wrong
 dn.typo  # wrong
 dn.where(x > 1, x, 0.0)  # wrong
 dn.linalg.inv(x)  # wrong
-dn.random.bernoulli  # wrong
+dn.random.wald  # wrong
 dn.tree.typo  # wrong
 x.astype("f32")  # wrong
 x[0] = 1.0  # wrong

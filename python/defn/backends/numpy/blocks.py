@@ -223,7 +223,7 @@ def _eigh(tag: Any, out: tuple[Tensor, Tensor], x: Tensor) -> Any:
 
 
 def _eig(tag: Any, out: Any, x: Tensor) -> Any:
-    results = out if isinstance(out, tuple) else (out,)
+    results: list[Tensor] = [*out] if tag.vectors else [out]
     matrices, bad = _finite(wide(x, results[0].dtype))
     if not tag.vectors:
         values = np.linalg.eigvals(matrices).astype(matrices.dtype)
