@@ -27,6 +27,19 @@ impl UniqueOutputs {
 }
 
 /// The distinct elements, and what was asked for besides.
+///
+/// ```
+/// use defn_core::builder::{BuildCreate, BuildSets, Builder, UniqueOutputs};
+/// use defn_core::graph::Graph;
+/// use defn_core::{DType, Shape};
+/// let mut graph = Graph::new();
+/// let x = graph.iota(Shape::new(&[9]), DType::S32, None)?;
+/// let outputs = UniqueOutputs { counts: true, ..UniqueOutputs::default() };
+/// let found = graph.unique(x, outputs, true, Some(4), None)?;
+/// assert_eq!(Builder::ty(&graph, &found.values).to_string(), "s32[4]");
+/// assert!(found.counts.is_some() && found.inverse.is_none());
+/// # Ok::<(), defn_core::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Uniques<V> {
     /// The distinct elements in ascending order.

@@ -1,7 +1,7 @@
 //! Random graphs: linear systems and factorizations.
 
 use defn_core::graph::{Graph, Value, Values};
-use defn_core::op::{Block, Op, QrMode, Tolerance, Transform};
+use defn_core::op::{Block, CompositeBlock, Op, QrMode, Tolerance, Transform};
 use defn_core::{DType, Shape, TensorType};
 
 use super::Random;
@@ -23,13 +23,19 @@ impl Random {
             return (Op::Eye { shape: Shape::new(&[n, n]), dtype }, Values::new());
         }
         let one: Values = [a].into_iter().collect();
-        let block = match self.below(8) {
+        let block = match self.below(14) {
             0 => Block::Cholesky,
             1 => Block::Lu,
             2 => Block::Determinant,
             3 => Block::Qr { mode: self.one(QrMode::ALL), eps: Tolerance(1e-10) },
             4 => Block::Svd { max_iter: 1 + self.below(100), full_matrices: self.flip() },
             5 => Block::Eigh { max_iter: 1 + self.below(1000), eps: Tolerance(0.0) },
+            6 => Block::Composite(CompositeBlock::Expm),
+            7 => Block::Composite(CompositeBlock::Sqrtm),
+            8 => Block::Composite(CompositeBlock::Logm),
+            9 => Block::Schur,
+            10 => Block::Hessenberg,
+            11 => Block::Eig { vectors: self.flip() },
             which => {
                 let system = graph.ty(a).shape.clone();
                 let batch = &system.sizes()[..system.rank() - 2];
@@ -39,7 +45,7 @@ impl Random {
                     Some(_) | None => false,
                 });
                 let operands = [a, right].into_iter().collect();
-                if which == 6 {
+                if which == 12 {
                     return (Op::Block(Block::Solve), operands);
                 }
                 let op = Op::TriangularSolve {

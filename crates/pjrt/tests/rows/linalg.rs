@@ -1,7 +1,7 @@
 //! Matrix products and factorizations, and transforms.
 
 use defn_core::DType;
-use defn_core::op::{Block, Fft2Op, FftOp, Op, QrMode, Tolerance, Transform};
+use defn_core::op::{Block, CompositeBlock, Fft2Op, FftOp, Op, QrMode, Tolerance, Transform};
 
 use super::numbers::{definite, general, small};
 use super::{Closeness, Operand, Table, axes, axis};
@@ -82,6 +82,18 @@ pub fn spectral(dtype: DType) -> Table {
     for full_matrices in [true, false] {
         let block = Block::Svd { max_iter: 100, full_matrices };
         table.add(Op::Block(block), &[&general(dtype, 4, 3)], close);
+    }
+    let definite = definite(dtype, 1, 3);
+    for block in [
+        Block::Eig { vectors: true },
+        Block::Eig { vectors: false },
+        Block::Schur,
+        Block::Hessenberg,
+        Block::Composite(CompositeBlock::Expm),
+        Block::Composite(CompositeBlock::Sqrtm),
+        Block::Composite(CompositeBlock::Logm),
+    ] {
+        table.add(Op::Block(block), &[&definite], close);
     }
     if dtype.is_integer() {
         table.first_of_each();
