@@ -77,7 +77,8 @@ CASES = [
         scale=1.0,
     ),
     two("gammainc", special.gammainc),
-    two("gammaincc", special.gammaincc),
+    # Where the first operand is tiny, SciPy's own error is 42 units in the last place.
+    two("gammaincc", special.gammaincc, ulps=float_ulps(16, 64)),
     two(
         "gammainc",
         special.gammainc,
