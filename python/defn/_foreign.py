@@ -9,6 +9,10 @@ from __future__ import annotations
 __all__ = ["FUNCTIONS", "LINALG", "METHODS", "RANDOM", "TREE"]
 
 FUNCTIONS = {
+    "bessel_i0e": "dn.i0e(x)",
+    "bessel_i1e": "dn.i1e(x)",
+    "igamma": "dn.gammainc(a, x)",
+    "igammac": "dn.gammaincc(a, x)",
     # Creation.
     "Array": "dn.Tensor",
     "ShapeDtypeStruct": "dn.template(shape, dtype)",

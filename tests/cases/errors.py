@@ -320,7 +320,6 @@ ROWS: list[tuple[str, str]] = [
     ("NumPy's dtype of more bits", 'dn.tensor([1.0], dtype="float128")'),
     ("a dtype that is misspelt", 'v.as_type("flaot32")'),
     ("NumPy's inverse", "dn.linalg.inv(x)"),
-    ("JAX's bernoulli", "dn.random.bernoulli"),
     ("JAX's forward mode", "dn.jvp(dn.sin, (v,), (v,))"),
     ("a name that is nearly there", "dn.reduce_mx"),
     ("NumPy's copy", "v.copy()"),
