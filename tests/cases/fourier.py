@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import fft
 
-from cases import Case, positive, small
+from cases import Case, between, positive, small
 from cases.dtypes import REAL
 
 # The error of every element is in proportion to the greatest element of the result.
@@ -131,6 +131,8 @@ CASES = [
             dtypes=("f16", "bf16", "f32", "f64"),
             out="f32",
             draw=positive,
+            # Where the curvature is small beside the step of the finite difference.
+            grad_draw=between(2.0, 3.0),
             ulps=2,
         )
         for name in ("fftfreq", "rfftfreq")
