@@ -87,8 +87,8 @@ def pairs(name):
             label=f"{label} of {size}",
             shapes=((6,), shape),
             draw=draw,
-            # A step takes an element out of both sets, so that there is no slope to compare with.
-            grad=None,
+            # Among many, a step takes elements out of both sets: there is no slope to compare with.
+            grad="flows" if label == "few" else None,
             grad_draw=apart,
             names=((("x",), ("y",)), (None,)),
         )
