@@ -26,7 +26,7 @@ def quietly(name: str, *args: Any, **options: Any) -> Any:
 
 @pytest.mark.parametrize("name", REDUCTIONS)
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=5))
-def test_any_places_of_nan(name: str, rows: list[tuple[float, float]]) -> None:
+def test_nan_at_any_position(name: str, rows: list[tuple[float, float]]) -> None:
     x = np.array(rows)
     option = "axis" if name == "nanmedian" else "axes"
     for axis in (None, 0, -1):

@@ -71,7 +71,7 @@ def test_large_operands(name: str) -> None:
     repeated((lambda: ONE[name](a)) if name in ONE else (lambda: TWO[name](a, b)), 4)
 
 
-def test_options_and_shapes_are_told_apart() -> None:
+def test_options_and_shapes_have_programs_of_their_own() -> None:
     x = dn.tensor([1.0, np.nan, np.inf, -np.inf])
     for _ in range(CALLS):
         for nan in (0.0, 7.0):

@@ -17,8 +17,6 @@ from defn.array_api._reductions import (
     argmin,
     cumulative_prod,
     cumulative_sum,
-    max,
-    min,
     prod,
     sum,
 )
@@ -78,30 +76,27 @@ def nanprod(x: Array, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool
     return prod(_filled("nanprod", x, 1.0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-def _extreme(name: str, fun: Any, x: Array, axis: Axis, keepdims: bool, limit: float) -> Array:
-    out = fun(_filled(name, x, limit), axis=axis, keepdims=keepdims)._tensor
-    if x.dtype not in REAL_FLOATING:
-        return wrap(out)
-    counts = _counts(x._tensor, axes_of(name, axis, x.ndim), keepdims)
-    return wrap(dn.select(dn.equal(counts, 0), dn.constants.nan(out.dtype), out))
+def _extreme(name: str, fun: Any, x: Array, axis: Axis, keepdims: bool) -> Array:
+    tensor = require(name, x, REAL)
+    return wrap(fun(tensor, axes_of(name, axis, tensor.ndim), keep_axes=keepdims))
 
 
 def nanmax(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """The greatest of the elements that are not NaN; NaN if all are."""
-    return _extreme("nanmax", max, x, axis, keepdims, float("-inf"))
+    return _extreme("nanmax", dn.nanmax, x, axis, keepdims)
 
 
 def nanmin(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
     """The least of the elements that are not NaN; NaN if all are."""
-    return _extreme("nanmin", min, x, axis, keepdims, float("inf"))
+    return _extreme("nanmin", dn.nanmin, x, axis, keepdims)
 
 
 def nanmean(x: Array, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Array:
     """The mean of the elements that are not NaN; NaN if all are."""
     x = _converted("nanmean", x, dtype)
     tensor = require("nanmean", x, REAL_FLOATING)
-    total = nansum(x, axis=axis, keepdims=keepdims)._tensor
-    return wrap(total / _counts(tensor, axes_of("nanmean", axis, tensor.ndim), keepdims))
+    axes = axes_of("nanmean", axis, tensor.ndim)
+    return wrap(dn.nanmean(tensor, axes, keep_axes=keepdims))
 
 
 def nanvar(
@@ -133,16 +128,7 @@ def nanmedian(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> Arra
     others = [i for i in range(tensor.ndim) if i not in axes]
     lead = [tensor.shape[i] for i in others]
     lines = dn.reshape(dn.transpose(tensor, axes=[*others, *axes]), [*lead, -1])
-    # NaN is sorted to the end.
-    ordered = dn.sort(lines, len(lead))
-    valid = dn.logical_not(dn.is_nan(lines))
-    counts = dn.sum(dn.as_type(valid, dn.s64), axes=[-1], keep_axes=True)
-    low = dn.max(dn.quotient(counts - dn.s64(1), dn.s64(2)), dn.s64(0))
-    high = dn.min(dn.quotient(counts, dn.s64(2)), dn.s64(lines.shape[-1] - 1))
-    middle = [dn.take_along_axis(ordered, at, axis=-1) for at in (low, high)]
-    half = dn.tensor(0.5, dtype=tensor.dtype)
-    # One of an odd number is not added to itself, which could overflow.
-    out = dn.select(dn.equal(low, high), middle[0], middle[0] * half + middle[1] * half)
+    out = dn.nanmedian(lines, -1, keep_axis=False)
     kept = [1 if i in axes else tensor.shape[i] for i in range(tensor.ndim)]
     return wrap(dn.reshape(out, kept if keepdims else lead))
 

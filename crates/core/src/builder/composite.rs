@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_counted_apart() {
+    fn each_option_has_a_count() {
         let mut programs = Programs::default();
         assert!(matches!(programs.find(key(&[1]), 2), Found::OpByOp));
         assert!(matches!(programs.find(key(&[2]), 2), Found::OpByOp));

@@ -2,7 +2,7 @@
 
 use super::reduce::mean_axes;
 use super::{accumulation_dtype, working_dtype};
-use crate::builder::{BuildControl, BuildElementwise, BuildReduce, Builder};
+use crate::builder::{BuildControl, BuildElementwise, BuildReduce, BuildShape, Builder};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::infer::reduce::{index_dtype, require_elements, require_real};
@@ -137,22 +137,23 @@ fn working_variance<B: Builder>(
     let terms = replaced(b, x, 0)?;
     let terms = b.as_type(terms, working)?;
     let sum = b.sum(&terms, axes.clone(), true)?;
-    let count = numbers(b, x, &axes, true, working)?;
-    let mean = b.divide(sum, count)?;
+    let count = numbers(b, x, &axes, true, DType::F64)?;
+    let number = b.as_type(&count, working)?;
+    let mean = b.divide(sum, number)?;
     let mut deviation = b.subtract(terms, mean)?;
     if got.dtype.is_inexact() {
         let is_nan = b.is_nan(x)?;
         deviation = b.select(is_nan, 0, deviation)?;
     }
     let square = b.multiply(&deviation, &deviation)?;
-    let sum = b.sum(square, axes.clone(), keep_axes)?;
+    let sum = b.sum(square, axes.clone(), true)?;
     // Where there are too few elements for a variance it is NaN.
-    let count = numbers(b, x, &axes, keep_axes, DType::F64)?;
     let divisor = b.subtract(count, ddof as f64)?;
     let is_enough = b.greater(&divisor, 0)?;
     let divisor = b.select(is_enough, divisor, f64::NAN)?;
     let divisor = b.as_type(divisor, working)?;
-    b.divide(sum, divisor)
+    let variance = b.divide(sum, divisor)?;
+    if keep_axes { Ok(variance) } else { b.squeeze(variance, axes) }
 }
 
 /// See [`BuildMissing::nanargmax`](crate::builder::BuildMissing::nanargmax) and

@@ -27,7 +27,9 @@ pub mod statistics;
 pub mod transforms;
 pub mod window;
 
+use crate::builder::{BuildShape, Builder};
 use crate::dtype::DType;
+use crate::error::Result;
 
 /// The dtype in which a mean is summed. A sum of finite elements does not overflow there if their mean fits their own
 /// dtype, and integers neither wrap nor lose digits before the division. For f64 there is no wider dtype.
@@ -49,4 +51,10 @@ pub(crate) fn accumulation_dtype(dtype: DType) -> DType {
 pub(crate) fn working_dtype(dtype: DType) -> DType {
     let float = dtype.to_float();
     if float.is_float() && float.bits() < 32 { DType::F32 } else { float }
+}
+
+/// The elements without axis names.
+fn unnamed<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
+    let shape = b.ty(x).shape.without_names();
+    b.reshape_to(x, shape)
 }

@@ -4,7 +4,7 @@ use crate::builder::{
     Bins, BuildControl, BuildCreate, BuildElementwise, BuildIndex, BuildOrder, BuildReduce, BuildShape,
     Builder, Side,
 };
-use crate::compose::{accumulation_dtype, working_dtype};
+use crate::compose::{accumulation_dtype, unnamed, working_dtype};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::infer::index::require_integers;
@@ -27,11 +27,6 @@ fn vector<B: Builder>(b: &B, op: &'static str, x: &B::V, required: &'static str)
 fn at<B: Builder>(b: &mut B, x: &B::V, positions: &B::V) -> Result<B::V> {
     let positions = b.new_axis(positions, -1, None)?;
     b.gather(x, positions, 0)
-}
-
-fn unnamed<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
-    let shape = b.ty(x).shape.without_names();
-    b.reshape_to(x, shape)
 }
 
 /// See [`BuildSearch::searchsorted`](crate::builder::BuildSearch::searchsorted).

@@ -1,5 +1,6 @@
 //! Reductions of the segments of an axis: the elements with the same id.
 
+use super::unnamed;
 use crate::builder::{Arg, BuildElementwise, BuildIndex, BuildOrder, BuildShape, Builder};
 use crate::compose::working_dtype;
 use crate::dtype::DType;
@@ -153,9 +154,4 @@ fn filled<B: Builder>(b: &mut B, x: &B::V, scalar: Scalar, count: usize) -> Resu
 /// Consecutive elements along the first axis.
 fn part<B: Builder>(b: &mut B, x: &B::V, start: usize, length: i64) -> Result<B::V> {
     b.slice_along_axis(x, start as i64, length, 0, 1)
-}
-
-fn unnamed<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
-    let shape = b.ty(x).shape.without_names();
-    b.reshape_to(x, shape)
 }

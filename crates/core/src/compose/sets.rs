@@ -163,10 +163,7 @@ fn order<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     }
     let imag = b.imag(x)?;
     let real = real_key(b, x)?;
-    let by_imag = b.argsort(imag, 0, Direction::Asc, None)?;
-    let reals = b.take(real, &by_imag, 0)?;
-    let by_real = b.argsort(reals, 0, Direction::Asc, None)?;
-    b.take(by_imag, by_real, 0)
+    b.lexsort(&[imag, real], 0)
 }
 
 /// The real part of complex numbers; NaN where a part is NaN, so that these are sorted behind all others.

@@ -126,9 +126,40 @@ pub(super) fn digamma_of<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     })
 }
 
-/// The number from which the asymptotic series of digamma and trigamma are used.
-fn asymptotic_start(dtype: DType) -> i32 {
-    if dtype == DType::F64 { 10 } else { 6 }
+/// An operand of digamma or trigamma, led to their asymptotic series.
+struct Shifted<V> {
+    /// Whether the function is reflected: up to -0.5.
+    is_reflected: V,
+    /// The operand, with the other sign where the function is reflected.
+    a: V,
+    /// The terms of the recurrence.
+    sum: V,
+    /// The number at which the series is used.
+    far: V,
+}
+
+/// Adds the terms of the recurrence, one for each step to where the asymptotic series is accurate.
+fn shifted<B: Builder>(
+    b: &mut B,
+    x: &B::V,
+    term: impl Fn(&mut B, &B::V) -> Result<B::V>,
+) -> Result<Shifted<B::V>> {
+    let is_reflected = b.less_equal(x, -0.5)?;
+    let opposite = b.negate(x)?;
+    let a = b.select(&is_reflected, opposite, x)?;
+    let start = if b.ty(x).dtype == DType::F64 { 10 } else { 6 };
+    let is_small = b.less(&a, start)?;
+    let y = b.only(&is_small, &a, 1.0)?;
+    let mut sum = term(b, &y)?;
+    for step in 1..start {
+        let next = b.add(&y, step)?;
+        let next = term(b, &next)?;
+        sum = b.add(sum, next)?;
+    }
+    let sum = b.only(&is_small, &sum, 0.0)?;
+    let moved = b.add(&a, start)?;
+    let far = b.select(is_small, moved, &a)?;
+    Ok(Shifted { is_reflected, a, sum, far })
 }
 
 /// A value without a gradient rule.
@@ -137,22 +168,7 @@ fn asymptotic_start(dtype: DType) -> i32 {
 /// difference to the root is written with the distance as a factor. Up to -0.5 the function is reflected.
 fn digamma_value<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     let dtype = b.ty(x).dtype;
-    let is_reflected = b.less_equal(x, -0.5)?;
-    let opposite = b.negate(x)?;
-    let a = b.select(&is_reflected, opposite, x)?;
-    let start = asymptotic_start(dtype);
-    let is_small = b.less(&a, start)?;
-
-    let y = b.only(&is_small, &a, 1.0)?;
-    let mut sum = b.inverse(&y)?;
-    for step in 1..start {
-        let shifted = b.add(&y, step)?;
-        let term = b.inverse(&shifted)?;
-        sum = b.add(sum, term)?;
-    }
-    let sum = b.only(&is_small, &sum, 0.0)?;
-    let moved = b.add(&a, start)?;
-    let far = b.select(is_small, moved, &a)?;
+    let Shifted { is_reflected, a, sum, far } = shifted(b, x, B::inverse)?;
     let log = b.log(&far)?;
     let place = b.inverse_square(&far)?;
     let series = polynomial(b, &place, DIGAMMA.of(dtype))?;
@@ -215,22 +231,7 @@ pub fn trigamma<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
 /// definition has accurate ones. Each form gets operands for which they are finite.
 fn trigamma_of<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     let dtype = b.ty(x).dtype;
-    let is_reflected = b.less_equal(x, -0.5)?;
-    let opposite = b.negate(x)?;
-    let a = b.select(&is_reflected, opposite, x)?;
-    let start = asymptotic_start(dtype);
-    let is_small = b.less(&a, start)?;
-
-    let y = b.only(&is_small, &a, 1.0)?;
-    let mut sum = b.inverse_square(&y)?;
-    for step in 1..start {
-        let shifted = b.add(&y, step)?;
-        let term = b.inverse_square(&shifted)?;
-        sum = b.add(sum, term)?;
-    }
-    let sum = b.only(&is_small, &sum, 0.0)?;
-    let moved = b.add(&a, start)?;
-    let far = b.select(is_small, moved, &a)?;
+    let Shifted { is_reflected, a, sum, far } = shifted(b, x, B::inverse_square)?;
     let place = b.inverse_square(&far)?;
     let series = polynomial(b, &place, TRIGAMMA.of(dtype))?;
     let series = b.divide(series, &far)?;
