@@ -1,4 +1,5 @@
-"""Every eager operation on 2^20 elements, beside NumPy with a contiguous result.
+"""Every eager operation on 2^20 elements, beside NumPy with a contiguous result, and what is made of
+operations, on few elements too.
 
 A row is checked before it is timed. Our calls and NumPy's alternate, and the least of many runs
 of each counts. Operations that NumPy lacks are timed alone, or beside SciPy if it has them.
@@ -20,6 +21,7 @@ from collections.abc import Iterator
 # they slow down the next measurement.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
+import functions
 import numerics
 import numpy as np
 from rows import COUNT, SIDE, Row, bound
@@ -505,7 +507,8 @@ def main(wanted: list[str]) -> int:
     seen: set[str] = set()
     slower: list[str] = []
     families = (create_rows, unary_rows, binary_rows, shape_rows, reduce_rows)
-    for row in (row for family in families + numerics.FAMILIES for row in family(x, t)):
+    everything = families + numerics.FAMILIES + functions.FAMILIES
+    for row in (row for family in everything for row in family(x, t)):
         seen.add(row.name)
         if wanted and row.name not in wanted:
             continue

@@ -38,9 +38,9 @@ os.environ["DEFN_CACHE_DIR"] = ""
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "examples"))
 
 
-# The files in `typing` are for type checkers. Two files need packages of a gigabyte, which
-# `./dev test gpu-compile` installs first.
-collect_ignore = ["typing"]
+# The files in `typing` are for type checkers, and the plugin is for SciPy's tests. Two files need
+# packages of a gigabyte, which `./dev test gpu-compile` installs first.
+collect_ignore = ["typing", "scipy_backend.py"]
 if "DEFN_CUDA_PACKAGES" not in os.environ:
     collect_ignore += ["test_pjrt_target.py", "test_pjrt_libraries.py"]
 

@@ -23,6 +23,8 @@ struct State {
     joined: BTreeSet<u64>,
     /// All ranks have joined.
     is_complete: bool,
+    /// How many processes know that all have joined.
+    answered: u64,
     /// The ranks that went away after that.
     gone: BTreeSet<u64>,
 }
@@ -188,8 +190,14 @@ impl Table {
             }
             state = self.wait(state, LOOK_INTERVAL);
         }
+        // This server ends with the process of rank 0, which may end once it is answered: it is the last.
+        while rank == 0 && state.answered + 1 < self.world {
+            state = self.wait(state, LOOK_INTERVAL);
+        }
         drop(state);
         let answered = Frame::new(Kind::Done).write(&mut stream);
+        self.lock().answered += 1;
+        self.changed.notify_all();
         stream.set_read_timeout(None)?;
         // It sends nothing more: this returns when it ends.
         let ended = answered.and_then(|()| stream.read_to_end(&mut Vec::new()));

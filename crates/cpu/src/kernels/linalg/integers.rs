@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::{Dot, Matrices, PARALLEL_WORK};
 use crate::kernels::simd::vectorized;
 use crate::kernels::{Element, SendPtr};
-use crate::par::Par;
+use crate::par::{Par, poll_within_chunk};
 use crate::view::ViewMut;
 
 /// Writes the products of batches of matrices, which are contiguous along the contracted axis.
@@ -55,14 +55,23 @@ struct Block {
 /// Columns whose elements stay in the L1 cache while the rows are read.
 const STAY: usize = 16;
 
+/// The multiplications between two looks whether the work is interrupted: a block has billions.
+const POLL_WORK: usize = 1 << 18;
+
 /// One block.
 ///
 /// # Safety
 /// The block's rows, which begin at `out` and are a stride apart, are writable, and no other thread uses them.
 unsafe fn multiply<C: Element>(a: Matrices<'_, C>, b: Matrices<'_, C>, block: &Block, out: *mut C) {
     let Block { batch, rows, columns, k, stride } = block;
+    let mut done = 0;
     for first in columns.clone().step_by(STAY) {
         for row in rows.clone() {
+            done += STAY * k;
+            if done >= POLL_WORK {
+                done = 0;
+                poll_within_chunk();
+            }
             let factors = a.row(*batch, row, *k);
             for column in first..columns.end.min(first + STAY) {
                 let mut sum = [MaybeUninit::uninit()];
