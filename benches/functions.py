@@ -86,8 +86,13 @@ def reduction_rows(x: Arrays, t: Tensors) -> Iterator[Row]:
     for dtype in ("f32", "f64"):
         for name in [*names.split(), "count_nonzero"]:
             yield from both(name, getattr(np, name), [x[dtype]], dtype)
-        weighted = lambda a, w: np.average(a, weights=w)  # noqa: E731
-        yield from both("average", weighted, [x[dtype], x[dtype.replace("f", "g")]], dtype)
+        a, w = t[dtype], t[dtype.replace("f", "g")]
+        yield Row(
+            "average",
+            dtype,
+            lambda a=a, w=w: dn.average(a, weights=w),
+            lambda dtype=dtype: np.average(x[dtype], weights=x[dtype.replace("f", "g")]),
+        )
         for name, q in (("quantile", 0.3), ("percentile", 30.0), ("nanquantile", 0.3)):
             theirs = lambda a, f=getattr(np, name), q=q: f(a, q)  # noqa: E731
             yield from both(name, theirs, [x[dtype]], dtype, q=q)

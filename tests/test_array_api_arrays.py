@@ -258,3 +258,48 @@ def test_the_namespace_describes_itself() -> None:
 def test_arrays_print_as_numpys() -> None:
     assert repr(xp.asarray([1, 2], dtype=xp.int16)) == "Array([1, 2], dtype=int16)"
     assert repr(xp.asarray(2.5)) == "Array(2.5, dtype=float64)"
+
+
+def test_the_default_float_is_an_option() -> None:
+    made = {
+        "asarray": lambda: xp.asarray([1.0]),
+        "zeros": lambda: xp.zeros(2),
+        "full": lambda: xp.full(2, 0.5),
+        "eye": lambda: xp.eye(2),
+        "linspace": lambda: xp.linspace(0.0, 1.0, 3),
+        "arange": lambda: xp.arange(0.0, 1.0, 0.25),
+        "fftfreq": lambda: xp.fft.fftfreq(4),
+        "info": lambda: xp.zeros(1, dtype=_info().default_dtypes()["real floating"]),
+    }
+    for default, complex_ in (("f32", xp.complex64), (dn.f64, xp.complex128), (np.float32, None)):
+        with dn.options(default_float=default):
+            for name, make in made.items():
+                assert make().dtype == dn.dtype(default), name
+            assert xp.asarray([1]).dtype == xp.int64
+            assert xp.asarray(np.zeros(1)).dtype == xp.float64
+            if complex_ is not None:
+                assert xp.asarray(1j).dtype == complex_
+            # What a tensor is made of is another question.
+            assert dn.tensor([1.0]).dtype == dn.f32
+    assert all(make().dtype == xp.float64 for make in made.values())
+
+
+def _info() -> Any:
+    return xp.__array_namespace_info__()
+
+
+def test_another_default_float_is_another_version() -> None:
+    f = dn.jit(lambda x: xp.astype(x, xp.float32) + xp.ones(2))
+    x = xp.asarray([1.0, 2.0])
+    with dn.options():
+        for default in ("f64", "f32", "f64", "f32"):
+            with dn.options(default_float=default):
+                assert f(x).dtype == dn.dtype(default)
+    assert f(x).dtype == xp.float64
+    assert f.explain()[1:] == ["the option default_float changed from f64 to f32"]
+
+
+@pytest.mark.parametrize("default", ["f16", "s32", "float", dn.c64, None, 64, [], "f128"])
+def test_other_default_floats_are_refused(default: object) -> None:
+    with pytest.raises(dn.Error), dn.options(default_float=default):
+        pass

@@ -420,9 +420,11 @@ def default_options(options: dict[str, Any] | None = None, /, **changes: Any) ->
     ``backend`` is the backend of new tensors. ``threads`` is the number of CPU threads that share
     the work of a call; ``None`` stands for that of ``set_threads``. ``print_limit`` is the number
     of elements that are printed: of a larger tensor, those at the ends of its axes.
-    ``print_place=False`` omits the device from printed tensors. Options of the compiler, such as
-    ``client`` and ``device_id``, go to the default compiler, not to one that a definition names.
-    They are checked now if there is a default compiler, else when they are used.
+    ``print_place=False`` omits the device from printed tensors. ``default_float``, ``"f64"`` or
+    ``"f32"``, is the data type of Python floats in ``defn.array_api``; in ``dn`` itself they take
+    that of the tensor beside them, and are f32 alone. Options of the compiler, such as ``client``
+    and ``device_id``, go to the default compiler, not to one that a definition names. They are
+    checked now if there is a default compiler, else when they are used.
 
     Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler.
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use defn_core::ErrorKind;
 use defn_core::evaluator::Evaluator;
+use defn_core::{DType, ErrorKind};
 use defn_cpu::CpuCompiler;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -15,6 +15,7 @@ use pyo3::types::{PyBool, PyDict, PyString};
 use crate::backends;
 use crate::compilers::{BuiltIn, Choice};
 use crate::convert;
+use crate::dtype::{self, PyDType};
 use crate::error::{Fallible, Fault, guard, if_fits};
 use crate::jit;
 use crate::misuse::Misuse;
@@ -35,6 +36,7 @@ const KNOWN: &[&str] = &[
     "print_limit",
     "print_place",
     "log_compiles",
+    "default_float",
 ];
 
 /// The default compiler without options.
@@ -231,6 +233,28 @@ pub(crate) fn get<'py>(py: Python<'py>, name: &Bound<'py, PyString>) -> PyResult
     process_wide(py)?.get_item(name)
 }
 
+/// The data type of Python floats in the namespace of the array API standard.
+#[inline]
+pub(crate) fn default_float(py: Python<'_>) -> Fallible<DType> {
+    // The usual case needs no look-up.
+    if !is_any_set() {
+        return Ok(DType::F64);
+    }
+    match get(py, intern!(py, "default_float"))? {
+        Some(value) => parse_float("default_options", &value),
+        None => Ok(DType::F64),
+    }
+}
+
+fn parse_float(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<DType> {
+    let found = dtype::parse(value)?;
+    if [DType::F32, DType::F64].contains(&found) {
+        return Ok(found);
+    }
+    let (option, got) = ("default_float".to_owned(), convert::text(value)?);
+    Err(Misuse::OptionValue { op, option, got, required: "f32 or f64".to_owned() }.into())
+}
+
 /// Sets one option of this context, and keeps the others.
 pub(crate) fn set<'py>(
     py: Python<'py>,
@@ -323,6 +347,9 @@ fn check(op: &'static str, options: &Bound<'_, PyDict>, outside: &Bound<'_, PyDi
                 backends::parse(Some(&value))?;
             }
             "threads" => threads::check(op, &value)?,
+            "default_float" => {
+                parse_float(op, &value)?;
+            }
             "log_compiles" | "print_place" if value.is_instance_of::<PyBool>() => {}
             "log_compiles" | "print_place" => {
                 let (option, got, required) = (name, convert::text(&value)?, "True or False".to_owned());
@@ -386,6 +413,12 @@ fn option_names() -> Vec<&'static str> {
     KNOWN.to_vec()
 }
 
+/// The data type of Python floats in the namespace of the array API standard.
+#[pyfunction(name = "default_float")]
+fn default_float_of_namespace(py: Python<'_>) -> Fallible<Bound<'_, PyDType>> {
+    guard(|| Ok(dtype::object(py, default_float(py)?)?.clone()))
+}
+
 /// The names of the compilers of this build.
 #[pyfunction]
 fn compiler_names() -> Vec<&'static str> {
@@ -398,5 +431,6 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(context_options, module)?)?;
     module.add_function(wrap_pyfunction!(restore_context_options, module)?)?;
     module.add_function(wrap_pyfunction!(option_names, module)?)?;
+    module.add_function(wrap_pyfunction!(default_float_of_namespace, module)?)?;
     module.add_function(wrap_pyfunction!(compiler_names, module)?)
 }

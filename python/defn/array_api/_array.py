@@ -525,7 +525,15 @@ def _of_nested(value: Any, copy: bool | None) -> Tensor:
     array = np.asarray(value)
     if array.dtype.kind not in "biufc":
         raise TypeError(f"asarray: {type(value).__name__} does not consist of numbers")
-    return dn.tensor(array)
+    kind = {"f": float, "c": complex}.get(array.dtype.kind)
+    if kind is None or default_dtype(kind) == array.dtype or not _are_numbers(value):
+        return dn.tensor(array)
+    return dn.tensor(array, dtype=default_dtype(kind))
+
+
+def _are_numbers(value: Any) -> bool:
+    """Whether there are numbers of Python alone, which have no data type."""
+    return all(type(leaf) in (bool, int, float, complex) for leaf in _leaves(value))
 
 
 def _leaves(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import defn as dn
+from defn import _core
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -91,8 +92,14 @@ def integer_range(dtype: DType) -> tuple[int, int]:
 
 
 def default_dtype(kind: type) -> DType:
-    """The data type of arrays that are made of Python numbers of a kind."""
-    return {bool: dn.bool, int: dn.s64, float: dn.f64, complex: dn.c128}[kind]
+    """The data type of arrays that are made of Python numbers of a kind.
+
+    The option ``default_float`` says that of floats, and complex numbers have two of them.
+    """
+    if kind is float or kind is complex:
+        real = _core.default_float()
+        return real if kind is float else {dn.f32: dn.c64, dn.f64: dn.c128}[real]
+    return dn.bool if kind is bool else dn.s64
 
 
 def promote(left: DType, right: DType, function: str = "result_type") -> DType:

@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::Builder;
 use super::ops::{Ops, Source, common_backend};
 use crate::backend::{Backend, Checks, Executable};
 use crate::error::Result;
 use crate::profile;
 use crate::region::Region;
-use crate::shape::TensorType;
+use crate::shape::{Axes, TensorType};
 use crate::tensor::Tensor;
 use crate::trace::{self, Trace};
 
@@ -43,6 +44,26 @@ impl Composite {
     pub fn name(&self) -> &'static str {
         self.name
     }
+}
+
+/// A reduction of one operand over axes as a [`Composite`]. The axes are resolved, so that each set of axes is one
+/// program, and `body` gets them.
+///
+/// # Errors
+/// Axes that the operand does not have or that are repeated; as `body`.
+pub(super) fn reduction<B: Builder>(
+    b: &mut B,
+    name: &'static str,
+    x: B::V,
+    axes: &Axes,
+    options: &[u64],
+    body: &dyn Fn(&mut B, &B::V, &Axes) -> Result<B::V>,
+) -> Result<B::V> {
+    let axes = b.ty(&x).shape.resolve_all(name, axes)?;
+    let mut words = SmallVec::<[u64; 8]>::from_slice(options);
+    words.extend(axes.iter().map(|axis| axis.index() as u64));
+    let axes = Axes::from(axes);
+    b.composite(Composite::new(name, &words), [x], &|b, [x]| body(b, x, &axes))
 }
 
 /// The bytes of operands from which a call counts as large.

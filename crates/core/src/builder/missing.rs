@@ -1,5 +1,6 @@
 //! Reductions that leave out NaN.
 
+use super::composite::reduction;
 use super::{Arg, Builder};
 use crate::compose::missing;
 use crate::error::Result;
@@ -18,7 +19,9 @@ pub trait BuildMissing: Builder + Sized {
         keep_axes: bool,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        missing::nansum(self, &x, &axes.into(), keep_axes)
+        reduction(self, "nansum", x, &axes.into(), &[keep_axes.into()], &|b, x, axes| {
+            missing::nansum(b, x, axes, keep_axes)
+        })
     }
 
     /// The product over axes of the elements that are not NaN; 1 if there is none.
@@ -32,7 +35,9 @@ pub trait BuildMissing: Builder + Sized {
         keep_axes: bool,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        missing::nanprod(self, &x, &axes.into(), keep_axes)
+        reduction(self, "nanprod", x, &axes.into(), &[keep_axes.into()], &|b, x, axes| {
+            missing::nanprod(b, x, axes, keep_axes)
+        })
     }
 
     /// The greatest element over axes that is not NaN; NaN if there is none.
@@ -46,7 +51,9 @@ pub trait BuildMissing: Builder + Sized {
         keep_axes: bool,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        missing::extreme(self, ("nanmax", true), &x, &axes.into(), keep_axes)
+        reduction(self, "nanmax", x, &axes.into(), &[keep_axes.into()], &|b, x, axes| {
+            missing::extreme(b, ("nanmax", true), x, axes, keep_axes)
+        })
     }
 
     /// The least element over axes that is not NaN; NaN if there is none.
@@ -60,7 +67,9 @@ pub trait BuildMissing: Builder + Sized {
         keep_axes: bool,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        missing::extreme(self, ("nanmin", false), &x, &axes.into(), keep_axes)
+        reduction(self, "nanmin", x, &axes.into(), &[keep_axes.into()], &|b, x, axes| {
+            missing::extreme(b, ("nanmin", false), x, axes, keep_axes)
+        })
     }
 
     /// The mean over axes of the elements that are not NaN; NaN if there is none.
@@ -74,7 +83,9 @@ pub trait BuildMissing: Builder + Sized {
         keep_axes: bool,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        missing::nanmean(self, &x, &axes.into(), keep_axes)
+        reduction(self, "nanmean", x, &axes.into(), &[keep_axes.into()], &|b, x, axes| {
+            missing::nanmean(b, x, axes, keep_axes)
+        })
     }
 
     /// The variance over axes of the elements that are not NaN. The divisor is their number less `ddof`; where it is
@@ -90,7 +101,10 @@ pub trait BuildMissing: Builder + Sized {
         ddof: i64,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        missing::nanvar(self, &x, &axes.into(), keep_axes, ddof)
+        let options = [keep_axes.into(), ddof.cast_unsigned()];
+        reduction(self, "nanvar", x, &axes.into(), &options, &|b, x, axes| {
+            missing::nanvar(b, x, axes, keep_axes, ddof)
+        })
     }
 
     /// The square root of [`BuildMissing::nanvar`].
@@ -105,7 +119,10 @@ pub trait BuildMissing: Builder + Sized {
         ddof: i64,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        missing::nanstd(self, &x, &axes.into(), keep_axes, ddof)
+        let options = [keep_axes.into(), ddof.cast_unsigned()];
+        reduction(self, "nanstd", x, &axes.into(), &options, &|b, x, axes| {
+            missing::nanstd(b, x, axes, keep_axes, ddof)
+        })
     }
 
     /// The index of the greatest element along an axis that is not NaN, or its flat index if `axis` is `None`; the first of
@@ -120,7 +137,11 @@ pub trait BuildMissing: Builder + Sized {
         keep_axis: bool,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        missing::position(self, ("nanargmax", true), &x, axis.as_ref(), keep_axis)
+        let axes = axis.clone().map_or(Axes::All, Axes::from);
+        let options = [keep_axis.into(), axis.is_none().into()];
+        reduction(self, "nanargmax", x, &axes, &options, &|b, x, _| {
+            missing::position(b, ("nanargmax", true), x, axis.as_ref(), keep_axis)
+        })
     }
 
     /// The index of the least element along an axis that is not NaN, or its flat index if `axis` is `None`; the first of
@@ -135,7 +156,11 @@ pub trait BuildMissing: Builder + Sized {
         keep_axis: bool,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        missing::position(self, ("nanargmin", false), &x, axis.as_ref(), keep_axis)
+        let axes = axis.clone().map_or(Axes::All, Axes::from);
+        let options = [keep_axis.into(), axis.is_none().into()];
+        reduction(self, "nanargmin", x, &axes, &options, &|b, x, _| {
+            missing::position(b, ("nanargmin", false), x, axis.as_ref(), keep_axis)
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reductions over axes, and the statistics that use them.
 
-use super::{Arg, BuildElementwise, BuildShape, Builder};
+use super::composite::reduction;
+use super::{Arg, BuildElementwise, BuildShape, Builder, Composite};
 use crate::compose;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -187,7 +188,14 @@ pub trait BuildReduce: Builder + Sized {
         keep_axes: bool,
     ) -> Result<Self::V> {
         let (x, weights) = self.weak_pair("weighted_mean", x, weights)?;
-        compose::reduce::weighted_mean(self, &x, &weights, &axes.into(), keep_axes)
+        let axes = axes.into();
+        // Weights for each of the axes differ from weights of all elements: whether the axes are given is an option.
+        let mut options = vec![u64::from(keep_axes), u64::from(matches!(axes, Axes::All))];
+        let resolved = self.ty(&x).shape.resolve_all("weighted_mean", &axes)?;
+        options.extend(resolved.iter().map(|axis| axis.index() as u64));
+        self.composite(Composite::new("weighted_mean", &options), [x, weights], &|b, [x, weights]| {
+            compose::reduce::weighted_mean(b, x, weights, &axes, keep_axes)
+        })
     }
 
     /// The sum of squared deviations from the mean, divided by the number of elements minus `ddof`.
@@ -331,7 +339,9 @@ pub trait BuildReduce: Builder + Sized {
         keep_axes: bool,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::statistics::count_nonzero(self, &x, &axes.into(), keep_axes)
+        reduction(self, "count_nonzero", x, &axes.into(), &[keep_axes.into()], &|b, x, axes| {
+            compose::statistics::count_nonzero(b, x, axes, keep_axes)
+        })
     }
 
     /// The greatest element over axes minus the least.
@@ -340,7 +350,9 @@ pub trait BuildReduce: Builder + Sized {
     /// Axes that `x` does not have or that are repeated, bools and complex elements, and nothing to reduce.
     fn ptp(&mut self, x: impl Into<Arg<Self::V>>, axes: impl Into<Axes>, keep_axes: bool) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::statistics::ptp(self, &x, &axes.into(), keep_axes)
+        reduction(self, "ptp", x, &axes.into(), &[keep_axes.into()], &|b, x, axes| {
+            compose::statistics::ptp(b, x, axes, keep_axes)
+        })
     }
 }
 

@@ -82,7 +82,9 @@ pub trait BuildSearch: Builder + Sized {
         right: bool,
     ) -> Result<Self::V> {
         let (bins, x) = self.weak_pair_widened("digitize", bins, x, DType::comparing)?;
-        search::digitize(self, &x, &bins, right)
+        self.composite(Composite::new("digitize", &[right.into()]), [x, bins], &|b, [x, bins]| {
+            search::digitize(b, x, bins, right)
+        })
     }
 
     /// The number of each integer from 0 to `length - 1` in a vector, or the sum of its weights. Other integers are left
@@ -98,7 +100,13 @@ pub trait BuildSearch: Builder + Sized {
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
         let weights = weights.map(|weights| self.operand(weights)).transpose()?;
-        search::bincount(self, &x, weights.as_ref(), length)
+        let function = Composite::new("bincount", &[length as u64]);
+        match weights {
+            None => self.composite(function, [x], &|b, [x]| search::bincount(b, x, None, length)),
+            Some(weights) => self.composite(function, [x, weights], &|b, [x, weights]| {
+                search::bincount(b, x, Some(weights), length)
+            }),
+        }
     }
 
     /// The number of elements in each bin, or the sum of their weights, and the edges of the bins. A bin has its lower

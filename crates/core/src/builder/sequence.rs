@@ -44,7 +44,15 @@ pub trait BuildSequence: Builder + Sized {
     ) -> Result<Self::V> {
         let y = self.operand(y)?;
         let x = x.map(|x| self.operand(x)).transpose()?;
-        sequence::trapezoid(self, &y, x.as_ref(), dx, &axis.into())
+        let axis = self.ty(&y).shape.resolve("trapezoid", &axis.into())?;
+        let function = Composite::new("trapezoid", &[dx.to_bits(), axis.index() as u64]);
+        let axis = axis.into();
+        match x {
+            None => self.composite(function, [y], &|b, [y]| sequence::trapezoid(b, y, None, dx, &axis)),
+            Some(x) => {
+                self.composite(function, [y, x], &|b, [y, x]| sequence::trapezoid(b, y, Some(x), dx, &axis))
+            }
+        }
     }
 
     /// The slopes along each of `axes`, by central differences, at the ends by one-sided ones of first or second order.

@@ -3,7 +3,7 @@
 use super::{accumulation_dtype, working_dtype};
 use crate::builder::{
     Arg, BuildCreate, BuildElementwise, BuildFourier, BuildMatrix, BuildReduce, BuildShape, BuildWindow,
-    Builder, ConvOptions, FFT_EPS, FftLength, FftNorm, Overlap, WindowPadding,
+    Builder, Composite, ConvOptions, FFT_EPS, FftLength, FftNorm, Overlap, WindowPadding,
 };
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
@@ -97,10 +97,6 @@ pub fn gradient<B: Builder>(
         let required = format!("one distance, or one for each of the {} axes", axes.len());
         return Err(ErrorKind::OptionValue { op, option, given, required }.into());
     }
-    let dtype = got.dtype.to_float();
-    let working = exact_dtype(got.dtype);
-    let values = b.reshape_to(x, got.shape.without_names())?;
-    let values = b.as_type(values, working)?;
     let mut slopes = Vec::with_capacity(axes.len());
     for (at, &axis) in axes.iter().enumerate() {
         if (got.shape[axis] as i64) <= edge_order {
@@ -113,11 +109,38 @@ pub fn gradient<B: Builder>(
             [one] => one.clone(),
             several => several[at].clone(),
         };
-        let slope = slope(b, &values, &got, axis, distance, edge_order)?;
-        let slope = b.as_type(slope, dtype)?;
-        slopes.push(b.reshape_to(slope, got.shape.clone())?);
+        let options = [axis.index() as u64, edge_order.cast_unsigned()];
+        slopes.push(match distance {
+            Arg::Number(number) => {
+                let function = Composite::new(op, &[options[0], options[1], number.to_f64().to_bits()]);
+                b.composite(function, [x.clone()], &|b, [x]| {
+                    slopes_of(b, x, axis, number.into(), edge_order)
+                })?
+            }
+            Arg::Value(distance) => {
+                b.composite(Composite::new(op, &options), [x.clone(), distance], &|b, [x, distance]| {
+                    slopes_of(b, x, axis, distance.into(), edge_order)
+                })?
+            }
+        });
     }
     Ok(slopes)
+}
+
+/// The slopes along one axis, with the names of the operand.
+fn slopes_of<B: Builder>(
+    b: &mut B,
+    x: &B::V,
+    axis: Axis,
+    distance: Arg<B::V>,
+    edge_order: i64,
+) -> Result<B::V> {
+    let got = b.ty(x);
+    let values = b.reshape_to(x, got.shape.without_names())?;
+    let values = b.as_type(values, exact_dtype(got.dtype))?;
+    let slope = slope(b, &values, &got, axis, distance, edge_order)?;
+    let slope = b.as_type(slope, got.dtype.to_float())?;
+    b.reshape_to(slope, got.shape.clone())
 }
 
 /// The slopes along one axis: central differences, one-sided ones at both ends (Fornberg, Generation of Finite

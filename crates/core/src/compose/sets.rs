@@ -4,7 +4,7 @@
 //! its position in the result, to which it is scattered.
 
 use crate::builder::{
-    Arg, BuildCreate, BuildElementwise, BuildIndex, BuildOrder, BuildReduce, BuildShape, Builder,
+    Arg, BuildCreate, BuildElementwise, BuildIndex, BuildOrder, BuildReduce, BuildShape, Builder, Composite,
     UniqueOutputs, Uniques,
 };
 use crate::dtype::DType;
@@ -378,7 +378,9 @@ pub fn isin<B: Builder>(
     invert: bool,
 ) -> Result<B::V> {
     let (x, among) = common(b, op, x, among)?;
-    let found = is_member(b, &x, &among)?;
+    let operands = [x, among];
+    let found =
+        b.composite(Composite::new("isin", &[]), operands, &|b, [x, among]| is_member(b, x, among))?;
     if invert { b.logical_not(found) } else { Ok(found) }
 }
 

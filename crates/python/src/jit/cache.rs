@@ -4,9 +4,9 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use defn_core::Tensor;
 use defn_core::backend::Checks;
 use defn_core::background::Progress;
+use defn_core::{DType, Tensor};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::intern;
@@ -27,6 +27,7 @@ use crate::compilers::Choice;
 use crate::containers::{Flat, Tree};
 use crate::error::Fallible;
 use crate::grad::Derivative;
+use crate::options;
 
 /// The number of functions whose versions are kept although no definition of them is alive.
 const SHARED_LIMIT: usize = 2048;
@@ -40,13 +41,14 @@ pub(super) struct CallKey {
     pub(super) compiler: Choice,
     pub(super) checks: Checks,
     pub(super) mode: CompileMode,
+    pub(super) default_float: DType,
     words: TypeWords,
     pub(super) closed_values: Vec<ClosedValue>,
 }
 
 impl CallKey {
     /// # Errors
-    /// A static value that cannot be hashed.
+    /// A static value that cannot be hashed, and a default that is not one any more.
     pub(super) fn new(
         py: Python<'_>,
         compiler: Choice,
@@ -55,13 +57,15 @@ impl CallKey {
         flat: &Flat<'_>,
         closed_values: Vec<ClosedValue>,
     ) -> Fallible<CallKey> {
+        let default_float = options::default_float(py)?;
         let mut hasher = FxHasher::default();
         words.hash(&mut hasher);
         compiler.name().hash(&mut hasher);
-        (checks, mode).hash(&mut hasher);
+        (checks, mode, default_float).hash(&mut hasher);
         flat.tree.hash(py, "jit")?.hash(&mut hasher);
         // The closed-over values are not hashed, because what tracing itself changes in them does not count.
-        Ok(CallKey { hash: hasher.finish(), compiler, checks, mode, words, closed_values })
+        let hash = hasher.finish();
+        Ok(CallKey { hash, compiler, checks, mode, default_float, words, closed_values })
     }
 }
 
@@ -70,6 +74,7 @@ pub(super) struct VersionKey {
     pub(super) compiler: Choice,
     pub(super) checks: Checks,
     pub(super) mode: CompileMode,
+    pub(super) default_float: DType,
     words: TypeWords,
     /// What the function closes over.
     pub(super) closed_values: Vec<RecordedClosedValue>,
@@ -94,7 +99,7 @@ impl VersionKey {
     /// Whether a call has this signature.
     fn matches(&self, py: Python<'_>, flat: &Flat<'_>, key: &CallKey) -> Fallible<bool> {
         if !self.compiler.is_same(py, &key.compiler)?
-            || (self.checks, self.mode) != (key.checks, key.mode)
+            || (self.checks, self.mode, self.default_float) != (key.checks, key.mode, key.default_float)
             || self.words != key.words
             || !self.arguments.equals(py, &flat.tree)?
             || !equal_closed_values(py, &self.closed_values, &key.closed_values)?
@@ -143,12 +148,13 @@ impl Entry {
         let py = fun.py();
         let is_owned = program.is_bound_to_function(py);
         let types = flat.leaves.iter().map(|leaf| leaf::model("jit", leaf)).collect::<Fallible<_>>()?;
-        let CallKey { hash, compiler, checks, mode, words, closed_values } = key;
+        let CallKey { hash, compiler, checks, mode, default_float, words, closed_values } = key;
         let closed_values = record_closed_values(py, closed_values, after, is_owned)?;
         let known = VersionKey {
             compiler,
             checks,
             mode,
+            default_float,
             words,
             closed_values,
             arguments: flat.tree.into_retained(py)?,

@@ -37,6 +37,7 @@ pub(super) enum Field {
     Compiler,
     Checks,
     CompileMode,
+    DefaultFloat,
     Hooks,
 }
 
@@ -57,7 +58,12 @@ impl Field {
             Field::Shape => "the shape of ",
             Field::Names => "the names of ",
             Field::VectorizedAxes => "the vectorized axes of ",
-            Field::Number | Field::Compiler | Field::Checks | Field::CompileMode | Field::Hooks => "",
+            Field::Number
+            | Field::Compiler
+            | Field::Checks
+            | Field::CompileMode
+            | Field::DefaultFloat
+            | Field::Hooks => "",
         }
     }
 
@@ -77,7 +83,7 @@ impl Field {
             Field::Rank | Field::Shape => "pad it to a few shapes before the call",
             Field::Names => "give its axes the same names in all calls",
             Field::VectorizedAxes => "vectorize it in the same way in all calls",
-            Field::Compiler | Field::Checks | Field::CompileMode => "set it once",
+            Field::Compiler | Field::Checks | Field::CompileMode | Field::DefaultFloat => "set it once",
             Field::Hooks => "make the function once, or give its hooks by name to jit",
         }
     }
@@ -273,6 +279,10 @@ impl ComparedCall<'_, '_> {
             let quoted = |mode: CompileMode| format!("\"{}\"", mode.name());
             let (old, new) = (quoted(known.mode), quoted(self.key.mode));
             found.add(Difference::one("the option compile", Field::CompileMode, old, new));
+        }
+        if known.default_float != self.key.default_float {
+            let (old, new) = (known.default_float.to_string(), self.key.default_float.to_string());
+            found.add(Difference::one("the option default_float", Field::DefaultFloat, old, new));
         }
         known.arguments.compare_calls(py, &self.flat.tree, self.name, &mut found)?;
         self.compare_closed_values(known, &mut found)?;

@@ -21,6 +21,7 @@ use super::leaf::{self, Borrowed};
 use crate::checks;
 use crate::containers::Flat;
 use crate::error::Fallible;
+use crate::options;
 
 /// The versions of a definition.
 pub(crate) struct Versions {
@@ -160,6 +161,7 @@ impl Jitted {
             }
         }
         if self.settings.compile_mode(py)? != key.mode
+            || options::default_float(py)? != key.default_float
             || !self.settings.would_choose(py, &key.compiler)?
             || !key.holds(py)?
         {

@@ -4,8 +4,8 @@
 //! variable that a function closes over, of an attribute of a module, class or object, or the type of a captured
 //! tensor. A traced program contains such values as constants. A compiled version therefore runs only while its
 //! guards hold. Captured tensors are different: only their types are constants, and their elements are hidden inputs
-//! of the program, which each call reads again. Two settings are also compared on each call: the compiler and the set
-//! of checks. They are fields of the key in `cache`.
+//! of the program, which each call reads again. Four settings are also compared on each call: the compiler, the set
+//! of checks, when to compile, and the default float. They are fields of the key in `cache`.
 //!
 //! Guards are recorded when a version is compiled:
 //!
