@@ -71,3 +71,16 @@ def test_the_comparison_sees_an_error() -> None:
         assert against_mpmath("exp", "f32", 1).ulps > 4
     finally:
         dn.exp = original
+
+
+@pytest.mark.parametrize(("dtype", "most"), [(np.float32, 10), (np.float64, 22)])
+def test_logarithms_of_powers_are_exact(dtype: type, most: int) -> None:
+    """So that their floors count digits."""
+    tens = np.arange(-most, most + 1)
+    powers = dn.tensor(np.array([dtype(f"1e{k}") for k in tens]))
+    for log in (dn.log10, dn.jit(dn.log10)):
+        np.testing.assert_array_equal(log(powers).to_numpy(), tens)
+    twos = np.arange(-120, 121)
+    powers = dn.tensor(np.ldexp(dtype(1), twos).astype(dtype))
+    for log in (dn.log2, dn.jit(dn.log2)):
+        np.testing.assert_array_equal(log(powers).to_numpy(), twos)

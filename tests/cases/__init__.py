@@ -110,6 +110,8 @@ class Case:
     refusal: type[Exception] = field(default=dn.DTypeError)
     # The module under ``defn`` that contains the function.
     module: str = ""
+    # The dtypes that are compiled for devices, if a program of all takes a minute to compile.
+    on_devices: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.name}-{self.label}" if self.label else self.name

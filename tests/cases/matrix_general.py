@@ -53,6 +53,7 @@ def from_unitary(f: Any, x: Any) -> Any:
 
 # Other dtypes are computed in f32.
 FLOATS = ("f32", "f64", "c64", "c128")
+ON_DEVICES = (*FLOATS, "bf16", "s32", "bool")
 WEIGHTS = np.array([1.0, -2.0, 0.5])
 
 
@@ -150,6 +151,7 @@ CASES = [
         exponential,
         ulps=LOOSE,
         scale=100.0,
+        on_devices=ON_DEVICES,
         names=((("x", "y"),), (None, None)),
     ),
     row(
@@ -169,6 +171,7 @@ CASES = [
         ulps=LOOSE,
         scale=16.0,
         names=((("x", "y"),), (None, None)),
+        on_devices=ON_DEVICES,
     ),
     row(
         "sqrtm",
@@ -181,7 +184,14 @@ CASES = [
         scale=16.0,
         label="batch",
     ),
-    row("logm", matrix_function(scipy.linalg.logm), out="complex", ulps=LOOSE, scale=16.0),
+    row(
+        "logm",
+        matrix_function(scipy.linalg.logm),
+        out="complex",
+        ulps=LOOSE,
+        scale=16.0,
+        on_devices=ON_DEVICES,
+    ),
     row(
         "logm",
         each(scipy.linalg.logm),

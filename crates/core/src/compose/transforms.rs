@@ -177,7 +177,7 @@ fn axes_and_lengths(
         resolved = resolved[resolved.len() - lengths.len()..].iter().copied().collect();
     }
     if lengths.len() != resolved.len() {
-        let (option, given) = ("lengths", format!("{} lengths", lengths.len()));
+        let (option, given) = ("lengths", format!("a list of {}", lengths.len()));
         let required = format!("one length for each of the axes {}", axes_text(&resolved));
         return Err(ErrorKind::OptionValue { op, option, given, required }.into());
     }
@@ -354,7 +354,7 @@ pub fn frequencies<B: Builder>(
             b.multiply(value, n as f64)?
         }
         Arg::Number(Number::Complex(number)) => {
-            let (option, given, required) = ("d", format!("{number:?}"), "a real number".to_owned());
+            let (option, given, required) = ("d", number.to_string(), "a real number".to_owned());
             return Err(ErrorKind::OptionValue { op, option, given, required }.into());
         }
         Arg::Number(number) => b.constant(working, number.to_f64() * n as f64)?,

@@ -90,10 +90,48 @@ pub(super) fn log2(m: &mut Floats, x: Val) -> Val {
     special_log(m, log, x)
 }
 
-/// The logarithm to base 10.
+/// The logarithm to base 10. In f64 that of a power of ten is exact, so that its floor counts digits: `log(1 + f)` is the
+/// sum of a part of 20 bits and the rest, as are the constants (`e_log10.c` of FreeBSD's msun, 2011).
 pub(super) fn log10(m: &mut Floats, x: Val) -> Val {
-    let log = log(m, x);
-    m.div(log, LN_10)
+    if !m.precision.is_double {
+        let log = log(m, x);
+        return m.div(log, LN_10);
+    }
+    // log10(2) and 1 / log(10), each in two parts: products of the first ones are exact.
+    const LOG10_2: [f64; 2] = [0.301_029_995_663_611_77, 3.694_239_077_158_930_8e-13];
+    const INVERSE: [f64; 2] = [0.434_294_481_878_168_9, 2.508_294_671_164_527_5e-11];
+    const UPPER: u64 = 0xFFFF_FFFF_0000_0000;
+    let (mantissa, k) = split_any(m, x);
+    let f = m.sub(mantissa, 1.0);
+    let below = m.add(2.0, f);
+    let s = m.div(f, below);
+    let z = m.mul(s, s);
+    let q = m.poly(z, m.precision.log);
+    let r = m.mul(z, q);
+    let half = m.mul(0.5, f);
+    let half = m.mul(half, f);
+    // log(1 + f) is `high + low`.
+    let high = m.sub(f, half);
+    let high = m.bits(high);
+    let high = m.masked(high, UPPER);
+    let high = m.of_bits(high);
+    let rest = m.sub(f, high);
+    let rest = m.sub(rest, half);
+    let factor = m.add(half, r);
+    let low = m.fma(s, factor, rest);
+    // The large terms, and the small ones.
+    let first = m.mul(k, LOG10_2[0]);
+    let second = m.mul(high, INVERSE[0]);
+    let both = m.add(low, high);
+    let small = m.mul(both, INVERSE[1]);
+    let small = m.fma(k, LOG10_2[1], small);
+    let small = m.fma(low, INVERSE[0], small);
+    let sum = m.add(first, second);
+    let lost = m.sub(first, sum);
+    let lost = m.add(lost, second);
+    let small = m.add(small, lost);
+    let log = m.add(sum, small);
+    special_log(m, log, x)
 }
 
 /// The logarithm, or its special value at the ends of the domain of `argument` and outside of it.
