@@ -66,6 +66,128 @@ def test_counts_have_their_distribution(name: str, parameters: Any, law: Any) ->
     assert stats.chi2.sf(statistic, max(kept.sum() - 1, 1)) > 1e-3
 
 
+EXACT: list[tuple[str, tuple[float, ...], Any]] = [
+    *(
+        ("poisson", (lam,), stats.poisson(lam))
+        for lam in (1e-3, 0.5, 4.0, 9.99, 10.01, 30.0, 400.0)
+    ),
+    ("binomial", (1, 0.5), stats.binom(1, 0.5)),
+    ("binomial", (20, 0.3), stats.binom(20, 0.3)),
+    ("binomial", (25, 0.999), stats.binom(25, 0.999)),
+    ("binomial", (999, 0.01), stats.binom(999, 0.01)),
+    ("binomial", (1001, 0.01), stats.binom(1001, 0.01)),
+    ("binomial", (40, 0.6), stats.binom(40, 0.6)),
+    ("binomial", (2000, 0.3), stats.binom(2000, 0.3)),
+    ("binomial", (10**12, 3e-12), stats.binom(10**12, 3e-12)),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "law"), EXACT, ids=lambda v: str(v)[:24])
+def test_each_count_has_its_probability(name: str, parameters: Any, law: Any) -> None:
+    count = 200_000
+    draw = getattr(random, f"{name}_split")
+    low, high = (int(law.ppf(q)) for q in (1e-12, 1 - 1e-12))
+    expected = law.pmf(np.arange(low, high + 1)) * count
+    # Rare counts share a group.
+    kept = expected >= 10
+    rare = expected[~kept].sum()
+    # Parameters that broadcast and those of each sample have loops of their own.
+    for whole in (parameters, [dn.tensor(np.full(count, v)) for v in parameters]):
+        x = draw(random.key(8), *whole, shape=count).to_numpy()
+        assert low <= x.min()
+        assert x.max() <= high
+        found = np.bincount(x - low, minlength=high - low + 1)
+        statistic = ((found[kept] - expected[kept]) ** 2 / expected[kept]).sum()
+        assert stats.chi2.sf(statistic, max(kept.sum() - 1, 1)) > 1e-4
+        assert abs(found[~kept].sum() - rare) <= 5 * np.sqrt(rare) + 3
+
+
+def test_counts_of_mixed_parameters() -> None:
+    count, lam = 100_000, np.array([0.0, 0.7, 9.5, 12.0, 1e6, 1e15])
+    x = random.poisson_split(KEY, dn.tensor(lam), shape=(count, 6), dtype="f64").to_numpy()
+    assert (np.abs(x.mean(0) - lam) <= 5 * np.sqrt(lam / count)).all()
+    spread = np.sqrt((lam + 2 * lam**2) / count)
+    assert (np.abs(x.var(0) - lam) <= 5 * spread).all()
+    n, p = np.array([[3.0], [200.0], [1e9]]), np.array([0.0, 0.01, 0.4, 0.97, 1.0])
+    x = random.binomial_split(
+        KEY, dn.tensor(n), dn.tensor(p), shape=(count // 10, 3, 5), dtype="f64"
+    )
+    x = x.to_numpy()
+    assert ((x >= 0) & (x <= n)).all()
+    deviation = np.sqrt(n * p * (1 - p) / (count // 10))
+    assert (np.abs(x.mean(0) - n * p) <= 5 * deviation).all()
+
+
+def test_orthogonal_matrices() -> None:
+    for dtype in ("f32", "f64", "c64", "c128", "f16"):
+        q = random.orthogonal_split(KEY, 4, shape=(2, 3), dtype=dtype)
+        assert (q.shape, q.dtype) == ((2, 3, 4, 4), dn.dtype(dtype))
+        wide = q.to_numpy().astype(np.complex128)
+        product = wide @ wide.conj().swapaxes(-1, -2)
+        limit = {"f64": 1e-13, "c128": 1e-13, "f16": 5e-3}.get(dtype, 1e-5)
+        np.testing.assert_allclose(product, np.broadcast_to(np.eye(4), product.shape), atol=limit)
+    assert random.orthogonal_split(KEY, 2, shape=3, names=["n"]).names == ("n", None, None)
+    assert random.orthogonal_split(KEY, 0, shape=3).shape == (3, 0, 0)
+
+    # Of the Haar measure a squared element has a beta distribution, the trace the mean 0 and the
+    # mean square 1.
+    q = random.orthogonal_split(KEY, 3, shape=COUNT, dtype="f64").to_numpy()
+    for row in range(3):
+        for column in range(3):
+            x = q[:, row, column]
+            assert stats.kstest(x**2, stats.beta(0.5, 1).cdf).pvalue > 1e-4
+            assert abs((x > 0).mean() - 0.5) < 5 * 0.5 / np.sqrt(COUNT)
+    trace = np.trace(q, axis1=1, axis2=2)
+    assert abs(trace.mean()) < 5 / np.sqrt(COUNT)
+    assert abs((trace**2).mean() - 1) < 5 * np.sqrt(2 / COUNT)
+    assert abs(np.sign(np.linalg.det(q)).mean()) < 5 / np.sqrt(COUNT)
+    # A phase of a unitary matrix is uniform, and so is that of its determinant.
+    q = random.orthogonal_split(KEY, 2, shape=COUNT, dtype="c128").to_numpy()
+    for phases in (q[:, 0, 0], q[:, 1, 1], np.linalg.det(q)):
+        uniform = np.angle(phases) / (2 * np.pi) + 0.5
+        assert stats.kstest(uniform, stats.uniform.cdf).pvalue > 1e-4
+    assert stats.kstest(np.abs(q[:, 0, 0]) ** 2, stats.uniform.cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 2.0, 3.5, 50.0, np.inf])
+def test_points_of_balls(p: float) -> None:
+    d = 3
+    x = random.ball_split(KEY, d, p, shape=COUNT, dtype="f64").to_numpy()
+    assert x.shape == (COUNT, d)
+    norm = np.abs(x).max(1) if np.isinf(p) else (np.abs(x) ** p).sum(1) ** (1 / p)
+    assert (norm <= 1 + 1e-12).all()
+    # The share of a smaller ball is that of its volume, and each side has half of the points.
+    assert stats.kstest(norm**d, stats.uniform.cdf).pvalue > 1e-4
+    assert (np.abs((x > 0).mean(0) - 0.5) < 5 * 0.5 / np.sqrt(COUNT)).all()
+    # A coordinate's density is that of a section's volume, (1 - |x|^p)^((d - 1) / p).
+    law = stats.uniform.cdf if np.isinf(p) else stats.beta(1 / p, (d - 1) / p + 1).cdf
+    for column in range(d):
+        size = np.abs(x[:, column])
+        assert stats.kstest(size if np.isinf(p) else size**p, law).pvalue > 1e-4
+
+
+def test_edges_of_balls() -> None:
+    p = dn.tensor([2.0, np.inf, 0.0, -1.0, np.nan])
+    x = random.ball_split(KEY, 4, p, shape=(3, 5)).to_numpy()
+    assert x.shape == (3, 5, 4)
+    assert np.isfinite(x[:, :2]).all()
+    assert np.isnan(x[:, 2:]).all()
+    assert random.ball_split(KEY, 0, shape=3).shape == (3, 0)
+    assert random.ball_split(KEY, 1, 3.0, shape=3, names=["n"]).names == ("n", None)
+    assert random.ball_split(KEY, 2, 3.0, dtype="bf16").dtype == dn.bf16
+    with pytest.raises(dn.ShapeError, match=r"^ball: "):
+        random.ball_split(KEY, 2, dn.tensor([1.0, 2.0]), shape=3)
+
+    def second_moment(p: dn.Tensor) -> dn.Tensor:
+        return dn.mean(random.ball_split(KEY, 2, p, shape=COUNT, dtype="f64") ** 2)
+
+    # In the plane it is the mean of a number to the power of 2 / p, whose distribution is beta with
+    # the parameters 1 / p and 1 / p + 1.
+    slope = dn.grad(second_moment)(dn.tensor(2.0, dtype="f64")).item()
+    means = [stats.beta(1 / p, 1 / p + 1).expect(lambda v, p=p: v ** (2 / p)) for p in (1.99, 2.01)]
+    assert abs(slope - (means[1] - means[0]) / 0.02) < 0.01
+
+
 def test_vectors_and_positions() -> None:
     alpha = np.array([0.5, 1, 2])
     x = random.dirichlet_split(KEY, dn.tensor(alpha), shape=COUNT).to_numpy()
@@ -110,6 +232,8 @@ NAMES: list[tuple[str, tuple[float, ...]]] = [
     ("rademacher", ()),
     ("categorical", (dn.tensor([0.0, 1.0]),)),
     ("dirichlet", (dn.tensor([1.0, 2.0]),)),
+    ("orthogonal", (3,)),
+    ("ball", (3, 1.5)),
 ]
 
 
@@ -143,10 +267,14 @@ def test_edges_of_parameters() -> None:
     np.testing.assert_array_equal(
         random.poisson_split(KEY, lam, shape=4, dtype="f32").to_numpy(), [0, nan, nan, inf]
     )
+    assert random.poisson_split(KEY, lam, shape=4).to_list()[:3] == [0, 0, 0]
     p = dn.tensor([0.0, 1.0, -0.1, 1.1, nan])
     np.testing.assert_array_equal(
         random.binomial_split(KEY, 7, p, shape=5, dtype="f32").to_numpy(), [0, 7, nan, nan, nan]
     )
+    n = dn.tensor([0.0, -1.0, nan, inf, 2.9])
+    x = random.binomial_split(KEY, n, 1.0, shape=5, dtype="f32").to_numpy()
+    np.testing.assert_array_equal(x, [0, nan, nan, nan, 2])
     assert np.isnan(random.truncated_normal_split(KEY, 1.0, -1.0).item())
     assert np.isnan(random.beta_split(KEY, 0.0, 1.0).item())
     tiny = random.beta_split(KEY, 1e-3, 1e-3, shape=200).to_numpy()

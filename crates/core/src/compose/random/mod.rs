@@ -8,14 +8,17 @@ mod discrete;
 mod families;
 mod gamma;
 mod generator;
+mod geometry;
 mod integer;
 mod multivariate;
 mod pick;
+mod rejection;
 
 pub use discrete::{binomial, categorical, poisson};
 pub use families::{bernoulli, exponential, laplace, logistic, rademacher, truncated_normal};
 pub use gamma::{beta, chisquare, dirichlet, gamma, t};
 pub use generator::{bits, fold_in, fresh, key, plain_bits, plain_uniform, split, threefry};
+pub use geometry::{ball, orthogonal};
 pub use integer::{plain_below, randint};
 pub use multivariate::{Method, multivariate_normal};
 pub use pick::{Choice, choice, choice_split, shuffle};
