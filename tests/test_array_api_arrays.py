@@ -303,3 +303,12 @@ def test_another_default_float_is_another_version() -> None:
 def test_other_default_floats_are_refused(default: object) -> None:
     with pytest.raises(dn.Error), dn.options(default_float=default):
         pass
+
+
+@pytest.mark.parametrize(
+    "name", ["nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
+)
+def test_sizes_that_depend_on_values_name_the_form_that_traces(name: str) -> None:
+    ours = name.split("_")[0]
+    with pytest.raises(dn.TraceError, match=rf"{name}: .* use dn\.{ours} with size=n"):
+        dn.jit(getattr(xp, name))(xp.asarray([1, 2, 2]))

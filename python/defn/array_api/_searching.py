@@ -71,12 +71,23 @@ def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bo
     return wrap(dn.argsort(tensor, at, direction=direction, stable=stable, dtype=dn.s64))
 
 
+def _with_values(name: str, x: Array, ours: str) -> Tensor:
+    """The tensor of an array whose values decide the size of a result."""
+    tensor = require(name, x, ALL)
+    if tensor.is_traced:
+        raise dn.TraceError(
+            f"{name}: the array is being traced and has no values yet, which decide the size of "
+            f"the result; use dn.{ours} with size=n"
+        )
+    return tensor
+
+
 def nonzero(x: Array, /) -> tuple[Array, ...]:
     """The positions of the elements that are not 0, an array for each axis.
 
     Their number depends on the values, so that the array must not be traced.
     """
-    tensor = require("nonzero", x, ALL)
+    tensor = _with_values("nonzero", x, "nonzero")
     if not tensor.ndim:
         raise ValueError("nonzero: the array has no axes, it must have at least one")
     return tuple(_int64(found) for found in dn.nonzero(tensor))
@@ -127,20 +138,20 @@ def unique_all(x: Array, /) -> UniqueAll:
     The number of elements depends on the values, so that the array must not be traced. Each NaN is
     distinct.
     """
-    values, *positions = dn.unique_all(require("unique_all", x, ALL))
+    values, *positions = dn.unique_all(_with_values("unique_all", x, "unique"))
     indices, inverse, counts = map(_int64, positions)
     return UniqueAll(wrap(values), indices, inverse, counts)
 
 
 def unique_counts(x: Array, /) -> UniqueCounts:
     """The distinct elements in order, and the number of each."""
-    values, counts = dn.unique_counts(require("unique_counts", x, ALL))
+    values, counts = dn.unique_counts(_with_values("unique_counts", x, "unique"))
     return UniqueCounts(wrap(values), _int64(counts))
 
 
 def unique_inverse(x: Array, /) -> UniqueInverse:
     """The distinct elements in order, and the position among them of each element."""
-    values, inverse = dn.unique_inverse(require("unique_inverse", x, ALL))
+    values, inverse = dn.unique_inverse(_with_values("unique_inverse", x, "unique"))
     return UniqueInverse(wrap(values), _int64(inverse))
 
 
@@ -151,7 +162,7 @@ def unique_values(x: Array, /) -> Array:
     >>> xp.unique_values(xp.asarray([3, 1, 3]))
     Array([1, 3], dtype=int64)
     """
-    return wrap(dn.unique_values(require("unique_values", x, ALL)))
+    return wrap(dn.unique_values(_with_values("unique_values", x, "unique")))
 
 
 def isin(x1: Array | Number, x2: Array | Number, /, *, invert: bool = False) -> Array:
