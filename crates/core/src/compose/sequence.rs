@@ -40,7 +40,9 @@ pub fn trapezoid<B: Builder>(b: &mut B, y: &B::V, x: Option<&B::V>, dx: f64, axi
             dtype = dtype.merge(right.dtype);
             let plain = right.shape.without_names();
             let x = b.reshape_to(x, plain)?;
-            let x = b.as_type(x, exact_dtype(right.dtype))?;
+            // Differences of integers are exact, those of floats are as exact as the heights.
+            let place = if right.dtype.is_inexact() { dtype } else { right.dtype };
+            let x = b.as_type(x, exact_dtype(place).to_real())?;
             match right.shape.sizes() {
                 &[length] if length == size => Some(along(b, &x, axis, got.shape.rank())?),
                 sizes if sizes == got.shape.sizes() => Some(x),
