@@ -50,7 +50,6 @@ REASONS = [
         r"the array has data type \w+, it must be",
         "data types that the standard does not have for a function, such as `exp` of integers",
     ),
-    (r"svd: the operand is c", "singular values of complex matrices are missing"),
     (r"read-only", "SciPy's C functions write to memory, and ours is read-only"),
     (r"bool: the array has shape", "an array of one element is taken for its truth value"),
     (

@@ -1,4 +1,4 @@
-"""The rules by which our results of ``promotion.ROWS`` differ from NumPy's."""
+"""The rules by which our results of the rows of ``promotion*.py`` differ from NumPy's."""
 
 from __future__ import annotations
 
@@ -88,7 +88,8 @@ def beyond(call: Call) -> bool:
 ORDERED = frozenset(
     """
     max min less less_equal greater greater_equal < clip reduce_max reduce_min argmax argmin sort
-    argsort cumulative_max cumulative_min floor ceil round remainder divmod // % atan2
+    argsort cumulative_max cumulative_min floor ceil round remainder divmod // % atan2 median
+    nanmedian nanmax nanmin partition argpartition
     """.split()
 )
 
@@ -107,6 +108,16 @@ DTYPES = [
         lambda call: call.row.out in ("float", "real", "complex") and is_whole(call.common),
     ),
     Excuse("NumPy takes the numbers of lists for arrays", lambda call: call.row.name == "stack"),
+    Excuse(
+        "medians of an odd number of integers are elements",
+        lambda call: call.row.name in ("median", "nanmedian") and call.row.out == "same",
+    ),
+    Excuse(
+        "the elements decide, not the shares of quantiles",
+        lambda call: isinstance(call.options.get("q"), np.ndarray),
+    ),
+    Excuse("coefficients of correlation keep the floats", lambda call: call.row.name == "corrcoef"),
+    Excuse("both sets decide, not the first alone", lambda call: call.row.name == "setdiff1d"),
     Excuse("conjugates are complex", lambda call: call.row.name == "conjugate"),
     Excuse(
         "transforms of floats up to 32 bits are c64",
@@ -121,6 +132,11 @@ REFUSED = [
     Excuse(
         "complex numbers have no order",
         lambda call: is_complex(call.common) and call.row.name in ORDERED,
+        dn.DTypeError,
+    ),
+    Excuse(
+        "bools are not convolved",
+        lambda call: call.has(is_bool) and call.row.name in ("convolve", "correlate"),
         dn.DTypeError,
     ),
     Excuse("integers are not divided by zero", divides_by_zero, dn.Error),
@@ -146,5 +162,9 @@ REFUSED = [
 THEIRS = [
     Excuse("ml_dtypes: NumPy has no common dtype, or no loop", has_added),
     Excuse("u64 and signed integers are s64 together, not f64", signs),
+    Excuse(
+        "what computes in floats takes bools as 0 and 1",
+        lambda call: is_bool(call.common) and call.row.out == "float",
+    ),
     Excuse("bounds of clip beyond the dtype saturate", lambda call: call.row.name == "clip"),
 ]

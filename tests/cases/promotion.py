@@ -1,9 +1,10 @@
 """Calls as NumPy accepts them, and the rules by which our results differ from NumPy's.
 
-Each row is one of our operations beside NumPy's function with the same meaning. A dtype that
-differs from NumPy's needs a rule of ``excuses.DTYPES``, a call that only we refuse a rule of
-``REFUSED``, and a call that only NumPy refuses a rule of ``THEIRS``. The expected dtype of a row is
-computed here, by the rules of ``dtypes.py``.
+Each row is one of our operations beside NumPy's function with the same meaning; more rows are in
+``promotion_statistics.py`` and ``promotion_arrange.py``. A dtype that differs from NumPy's needs a
+rule of ``excuses.DTYPES``, a call that only we refuse a rule of ``REFUSED``, and a call that only
+NumPy refuses a rule of ``THEIRS``. The expected dtype of a row is computed here, by the rules of
+``dtypes.py``.
 """
 
 from __future__ import annotations
@@ -61,6 +62,9 @@ class Row:
     out: str = "same"
     options: Callable[[Random, tuple[int, ...]], dict[str, Any]] = lambda rng, shape: {}
     shape: Callable[[Random], tuple[int, ...]] | None = None
+    # The shapes to choose from, one for each operand, and what is done to the operands drawn.
+    shapes: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    prepare: Callable[[list[Any]], list[Any]] | None = None
     # The least rank, whether sizes may be 0, and whether all operands need the same shape.
     rank: int = 0
     empty: bool = True
@@ -68,8 +72,9 @@ class Row:
     # The dtypes to draw, and whether values are small instead of from the whole range.
     dtypes: tuple[str, ...] = ALL
     small: bool = False
-    # Whether infinities and NaN give the same results in both.
+    # Whether infinities and NaN give the same results in both, and the share of NaN to draw.
     special: bool = True
+    missing: float = 0
     # The error in units of the last place: of the result, and of the sum of the operands' sizes.
     ulps: float = 0
     sums: float = 0
@@ -81,6 +86,8 @@ class Row:
     saturates: bool = False
     # The operands that may be plain numbers.
     numbers: tuple[int, ...] = (0, 1, 2)
+    # Whether the result's shape is known without values, so that definitions can be traced.
+    traces: bool = True
 
     def deciding(self, operands: tuple[Operand, ...]) -> list[Operand]:
         """The operands that determine the dtype."""
@@ -489,20 +496,7 @@ ROWS: list[Row] = [
     ),
 ]
 
-# Functions with NumPy's names that have no row: they only rearrange elements, take a dtype as an
-# option, or have their own definition. Other tables test them.
-WITHOUT = frozenset(
-    (
-        "average bincount digitize histogram interp nanargmax nanargmin nanmax nanmean nanmedian "
-        "nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar percentile quantile "
-        "searchsorted argpartition convolve corrcoef correlate gradient lexsort partition polyfit "
-        "polyval put_along_axis trapezoid "
-        "array_split atleast_1d atleast_2d atleast_3d broadcast broadcast_arrays column_stack "
-        "dstack eye i0 isclose linspace matmul median meshgrid moveaxis nextafter repeat reshape "
-        "roll rot90 split squeeze take_along_axis tile tri tril_indices triu_indices "
-        "unravel_index unstack vectorize "
-        "argwhere flatnonzero intersect1d isin nonzero setdiff1d union1d unique unique_all "
-        "unique_counts unique_inverse unique_values"
-    ).split()
-)
+# Functions with NumPy's names that have no row: their dtype is an option, their errors depend on
+# the points, or they have their own definition. Other tables test them.
+WITHOUT = frozenset("linspace polyfit vectorize".split())
 OPERATORS = frozenset("+ - * / // % ** < == & | ^ @".split())
