@@ -66,6 +66,58 @@ def test_counts_have_their_distribution(name: str, parameters: Any, law: Any) ->
     assert stats.chi2.sf(statistic, max(kept.sum() - 1, 1)) > 1e-3
 
 
+EXACT: list[tuple[str, tuple[float, ...], Any]] = [
+    *(
+        ("poisson", (lam,), stats.poisson(lam))
+        for lam in (1e-3, 0.5, 4.0, 9.99, 10.01, 30.0, 400.0)
+    ),
+    ("binomial", (1, 0.5), stats.binom(1, 0.5)),
+    ("binomial", (20, 0.3), stats.binom(20, 0.3)),
+    ("binomial", (25, 0.999), stats.binom(25, 0.999)),
+    ("binomial", (999, 0.01), stats.binom(999, 0.01)),
+    ("binomial", (1001, 0.01), stats.binom(1001, 0.01)),
+    ("binomial", (40, 0.6), stats.binom(40, 0.6)),
+    ("binomial", (2000, 0.3), stats.binom(2000, 0.3)),
+    ("binomial", (10**12, 3e-12), stats.binom(10**12, 3e-12)),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "law"), EXACT, ids=lambda v: str(v)[:24])
+def test_each_count_has_its_probability(name: str, parameters: Any, law: Any) -> None:
+    count = 200_000
+    draw = getattr(random, f"{name}_split")
+    low, high = (int(law.ppf(q)) for q in (1e-12, 1 - 1e-12))
+    expected = law.pmf(np.arange(low, high + 1)) * count
+    # Rare counts share a group.
+    kept = expected >= 10
+    rare = expected[~kept].sum()
+    # Parameters that broadcast and those of each sample have loops of their own.
+    for whole in (parameters, [dn.tensor(np.full(count, v)) for v in parameters]):
+        x = draw(random.key(8), *whole, shape=count).to_numpy()
+        assert low <= x.min()
+        assert x.max() <= high
+        found = np.bincount(x - low, minlength=high - low + 1)
+        statistic = ((found[kept] - expected[kept]) ** 2 / expected[kept]).sum()
+        assert stats.chi2.sf(statistic, max(kept.sum() - 1, 1)) > 1e-4
+        assert abs(found[~kept].sum() - rare) <= 5 * np.sqrt(rare) + 3
+
+
+def test_counts_of_mixed_parameters() -> None:
+    count, lam = 100_000, np.array([0.0, 0.7, 9.5, 12.0, 1e6, 1e15])
+    x = random.poisson_split(KEY, dn.tensor(lam), shape=(count, 6), dtype="f64").to_numpy()
+    assert (np.abs(x.mean(0) - lam) <= 5 * np.sqrt(lam / count)).all()
+    spread = np.sqrt((lam + 2 * lam**2) / count)
+    assert (np.abs(x.var(0) - lam) <= 5 * spread).all()
+    n, p = np.array([[3.0], [200.0], [1e9]]), np.array([0.0, 0.01, 0.4, 0.97, 1.0])
+    x = random.binomial_split(
+        KEY, dn.tensor(n), dn.tensor(p), shape=(count // 10, 3, 5), dtype="f64"
+    )
+    x = x.to_numpy()
+    assert ((x >= 0) & (x <= n)).all()
+    deviation = np.sqrt(n * p * (1 - p) / (count // 10))
+    assert (np.abs(x.mean(0) - n * p) <= 5 * deviation).all()
+
+
 def test_vectors_and_positions() -> None:
     alpha = np.array([0.5, 1, 2])
     x = random.dirichlet_split(KEY, dn.tensor(alpha), shape=COUNT).to_numpy()
@@ -133,6 +185,19 @@ def test_both_forms_eager_and_compiled(name: str, parameters: Any) -> None:
         alone(dn.tensor([1.0, 2.0]), *parameters)
 
 
+def test_long_samples_of_one_law() -> None:
+    # Their last candidates are drawn as a short vector.
+    keys, size = random.split(KEY, 2), (40, 500)
+    for name, parameters in (("gamma", (0.7,)), ("poisson", (20.0,)), ("binomial", (90, 0.4))):
+        draw = getattr(random, f"{name}_split")
+        one = [draw(k, *parameters, shape=size, dtype="f64").to_numpy() for k in keys]
+        many = dn.vmap(lambda k, f=draw, v=parameters: f(k, *v, shape=size, dtype="f64"))(keys)
+        np.testing.assert_allclose(many.to_numpy(), np.stack(one), rtol=1e-12)
+        assert len(np.unique(one[0])) > 20
+    slope = dn.grad(lambda a: dn.mean(random.gamma_split(KEY, a, shape=size, dtype="f64")))
+    assert abs(slope(dn.tensor(2.0, dtype="f64")).item() - 1) < 0.05
+
+
 def test_edges_of_parameters() -> None:
     nan, inf = np.nan, np.inf
     a = dn.tensor([0.0, -1.0, nan, inf, 1e-30, 1e30])
@@ -143,10 +208,14 @@ def test_edges_of_parameters() -> None:
     np.testing.assert_array_equal(
         random.poisson_split(KEY, lam, shape=4, dtype="f32").to_numpy(), [0, nan, nan, inf]
     )
+    assert random.poisson_split(KEY, lam, shape=4).to_list()[:3] == [0, 0, 0]
     p = dn.tensor([0.0, 1.0, -0.1, 1.1, nan])
     np.testing.assert_array_equal(
         random.binomial_split(KEY, 7, p, shape=5, dtype="f32").to_numpy(), [0, 7, nan, nan, nan]
     )
+    n = dn.tensor([0.0, -1.0, nan, inf, 2.9])
+    x = random.binomial_split(KEY, n, 1.0, shape=5, dtype="f32").to_numpy()
+    np.testing.assert_array_equal(x, [0, nan, nan, nan, 2])
     assert np.isnan(random.truncated_normal_split(KEY, 1.0, -1.0).item())
     assert np.isnan(random.beta_split(KEY, 0.0, 1.0).item())
     tiny = random.beta_split(KEY, 1e-3, 1e-3, shape=200).to_numpy()

@@ -5,16 +5,12 @@
 //! gradients" (2018).
 
 use super::families::{Draw, dtype_of, family};
+use super::rejection::first_accepted;
 use super::{Sample, check_key, split, wrong_dtype};
 use crate::builder::{Arg, BuildControl, BuildCreate, BuildElementwise, BuildReduce, BuildShape, Builder};
-use crate::compose::matrix::batch::loop_while;
 use crate::compose::special::{log_quantile_slope, with_captures};
-use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::shape::{Axes, AxisRef, Name, Shape};
-
-/// More trips than any sample needs: a trip rejects at most one number in twenty.
-const TRIPS: i64 = 1000;
 
 /// One key for each purpose.
 pub(super) fn keys<B: Builder, const N: usize>(b: &mut B, key: &B::V) -> Result<[B::V; N]> {
@@ -28,11 +24,12 @@ pub(super) fn keys<B: Builder, const N: usize>(b: &mut B, key: &B::V) -> Result<
     Ok(keys)
 }
 
-/// The logarithm of gamma-distributed floats, with its gradient by the shape parameter `a`, which has the shape of the
-/// draw. NaN where `a` is not positive.
-fn log_gamma<B: Builder>(b: &mut B, draw: &Draw<'_, B::V>, a: &B::V) -> Result<B::V> {
+/// The logarithm of gamma-distributed floats, with its gradient by the shape parameter `a`. NaN where `a` is not
+/// positive.
+pub(super) fn log_gamma<B: Builder>(b: &mut B, draw: &Draw<'_, B::V>, a: &B::V) -> Result<B::V> {
     let value = log_gamma_value(b, draw, a)?;
     let value = b.stop_grad(value)?;
+    let a = &whole(b, draw, a)?;
     // The rule reads a sample with a rule of its own, so that second derivatives are those of the same sample.
     let sample = log_slope(b, &value, a, &value)?;
     log_slope(b, &value, a, &sample)
@@ -60,58 +57,38 @@ fn log_gamma_value<B: Builder>(b: &mut B, draw: &Draw<'_, B::V>, a: &B::V) -> Re
     let is_small = b.less(&valid, 1)?;
     let more = b.add(&valid, 1)?;
     let large = b.select(&is_small, more, &valid)?;
-    let large = b.broadcast(large, shape.clone(), Axes::All)?;
     let d = b.subtract(large, 1.0 / 3.0)?;
     let root = b.multiply(&d, 9)?;
     let c = b.rsqrt(root)?;
 
-    let start = b.full(shape.clone(), dtype, f64::NAN)?;
-    let open = b.full(shape.clone(), DType::Bool, true)?;
-    let trip = b.constant(DType::S32, 0)?;
-    let state = loop_while(
-        b,
-        None,
-        &[trip, key, open, start],
-        &[d, c],
-        |graph, state, _| {
-            let more = graph.less(state[0], TRIPS)?;
-            let any = graph.any(state[2], Axes::All, false)?;
-            graph.logical_and(more, any)
-        },
-        |graph, state, captures| {
-            let (d, c) = (captures[0], captures[1]);
-            let [next, first, second] = keys(graph, &state[1])?;
-            let x = Draw { op, key: &first, dtype, shape: shape.clone() }.normal(graph)?;
-            let draw = Draw { op, key: &second, dtype, shape: shape.clone() };
-            let u = draw.uniform(graph, dtype.smallest_normal())?;
-            let scaled = graph.multiply(x, c)?;
-            let base = graph.add(scaled, 1)?;
-            let is_above = graph.greater(base, 0)?;
-            let base = graph.select(is_above, base, 1)?;
-            let log_v = graph.log(base)?;
-            let log_v = graph.multiply(log_v, 3)?;
-            let square = graph.multiply(base, base)?;
-            let v = graph.multiply(square, base)?;
-            // log(u) < x^2 / 2 + d (1 - v + log(v))
-            let rest = graph.subtract(1, v)?;
-            let rest = graph.add(rest, log_v)?;
-            let rest = graph.multiply(rest, d)?;
-            let square = graph.multiply(x, x)?;
-            let half = graph.multiply(square, 0.5)?;
-            let bound = graph.add(half, rest)?;
-            let log_u = graph.log(u)?;
-            let is_below = graph.less(log_u, bound)?;
-            let is_accepted = graph.logical_and(is_above, is_below)?;
-            let log_d = graph.log(d)?;
-            let sample = graph.add(log_d, log_v)?;
-            let takes = graph.logical_and(is_accepted, state[2])?;
-            let value = graph.select(takes, sample, state[3])?;
-            let rejected = graph.logical_not(is_accepted)?;
-            let open = graph.logical_and(state[2], rejected)?;
-            Ok(vec![graph.add(state[0], 1)?, next, open, value])
-        },
-    )?;
-    let value = &state[3];
+    let draw = Draw { op, key: &key, dtype, shape: shape.clone() };
+    let log_v = first_accepted(b, &draw, &is_valid, &[d.clone(), c], &|graph, draw, captures| {
+        let (d, c) = (captures[0], captures[1]);
+        let [first, second] = keys(graph, draw.key)?;
+        let with_key = |key| Draw { op, key, dtype, shape: draw.shape.clone() };
+        let x = with_key(&first).normal(graph)?;
+        let u = with_key(&second).uniform(graph, dtype.smallest_normal())?;
+        let scaled = graph.multiply(x, c)?;
+        let base = graph.add(scaled, 1)?;
+        let is_above = graph.greater(base, 0)?;
+        let base = graph.select(is_above, base, 1)?;
+        let log_v = graph.log(base)?;
+        let log_v = graph.multiply(log_v, 3)?;
+        let square = graph.multiply(base, base)?;
+        let v = graph.multiply(square, base)?;
+        // log(u) < x^2 / 2 + d (1 - v + log(v))
+        let rest = graph.subtract(1, v)?;
+        let rest = graph.add(rest, log_v)?;
+        let rest = graph.multiply(rest, d)?;
+        let square = graph.multiply(x, x)?;
+        let half = graph.multiply(square, 0.5)?;
+        let bound = graph.add(half, rest)?;
+        let log_u = graph.log(u)?;
+        let is_below = graph.less(log_u, bound)?;
+        Ok((log_v, graph.logical_and(is_above, is_below)?))
+    })?;
+    let log_d = b.log(d)?;
+    let value = b.add(log_v, log_d)?;
     let draw = Draw { op, key: &boost, dtype, shape };
     let u = draw.uniform(b, dtype.smallest_normal())?;
     let log = b.log(u)?;
@@ -138,7 +115,6 @@ fn whole<B: Builder>(b: &mut B, draw: &Draw<'_, B::V>, value: &B::V) -> Result<B
 /// As [`exponential`](super::exponential).
 pub fn gamma<B: Builder>(b: &mut B, key: &B::V, a: &Arg<B::V>, sample: &Sample) -> Result<B::V> {
     family(b, "gamma", key, [("a", a)], sample, |b, draw, [a]| {
-        let a = whole(b, draw, &a)?;
         let log = log_gamma(b, draw, &a)?;
         b.exp(log)
     })
@@ -150,7 +126,6 @@ pub fn gamma<B: Builder>(b: &mut B, key: &B::V, a: &Arg<B::V>, sample: &Sample) 
 /// As [`exponential`](super::exponential).
 pub fn chisquare<B: Builder>(b: &mut B, key: &B::V, df: &Arg<B::V>, sample: &Sample) -> Result<B::V> {
     family(b, "chisquare", key, [("df", df)], sample, |b, draw, [df]| {
-        let df = whole(b, draw, &df)?;
         let half = b.multiply(df, 0.5)?;
         let log = log_gamma(b, draw, &half)?;
         let exp = b.exp(log)?;
@@ -171,7 +146,6 @@ pub fn beta<B: Builder>(
 ) -> Result<B::V> {
     family(b, "beta", key, [("a", alpha), ("b", beta)], sample, |b, draw, [alpha, beta]| {
         let [first, second] = keys(b, draw.key)?;
-        let (alpha, beta) = (whole(b, draw, &alpha)?, whole(b, draw, &beta)?);
         let with_key = |key| Draw { op: draw.op, key, dtype: draw.dtype, shape: draw.shape.clone() };
         let x = log_gamma(b, &with_key(&first), &alpha)?;
         let y = log_gamma(b, &with_key(&second), &beta)?;
@@ -189,7 +163,6 @@ pub fn t<B: Builder>(b: &mut B, key: &B::V, df: &Arg<B::V>, sample: &Sample) -> 
         let [first, second] = keys(b, draw.key)?;
         let with_key = |key| Draw { op: draw.op, key, dtype: draw.dtype, shape: draw.shape.clone() };
         let x = with_key(&first).normal(b)?;
-        let df = whole(b, draw, &df)?;
         let half = b.multiply(df, 0.5)?;
         let log = log_gamma(b, &with_key(&second), &half)?;
         let log_half = b.log(half)?;
@@ -228,7 +201,6 @@ pub fn dirichlet<B: Builder>(
     let floats = Sample { shape, dtype: Some(dtype) };
     let alpha = Arg::Value(value);
     family(b, op, key, [("alpha", &alpha)], &floats, |b, draw, [alpha]| {
-        let alpha = whole(b, draw, &alpha)?;
         let logs = log_gamma(b, draw, &alpha)?;
         let sum = b.logsumexp(&logs, [-1], true, None)?;
         let rest = b.subtract(logs, sum)?;

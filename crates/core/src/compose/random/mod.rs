@@ -11,6 +11,7 @@ mod generator;
 mod integer;
 mod multivariate;
 mod pick;
+mod rejection;
 
 pub use discrete::{binomial, categorical, poisson};
 pub use families::{bernoulli, exponential, laplace, logistic, rademacher, truncated_normal};

@@ -25,7 +25,7 @@ fn random_order<B: Builder>(b: &mut B, key: &B::V, shape: &Shape, axis: Axis) ->
 }
 
 /// The dtype of positions along an axis of a size.
-fn positions_dtype(size: usize) -> DType {
+pub(super) fn positions_dtype(size: usize) -> DType {
     if i32::try_from(size).is_ok() { DType::S32 } else { DType::S64 }
 }
 

@@ -103,7 +103,7 @@ impl Table {
 }
 
 /// The polynomial with these coefficients, by ascending power, at `x`.
-fn polynomial<B: Builder>(b: &mut B, x: &B::V, coefficients: &[f64]) -> Result<B::V> {
+pub(in crate::compose) fn polynomial<B: Builder>(b: &mut B, x: &B::V, coefficients: &[f64]) -> Result<B::V> {
     let (last, rest) = coefficients.split_last().expect("a polynomial has a coefficient");
     let Some((first, middle)) = rest.split_first() else { return b.constant_like(x, *last) };
     let mut sum = b.multiply(x, *last)?;
