@@ -118,6 +118,76 @@ def test_counts_of_mixed_parameters() -> None:
     assert (np.abs(x.mean(0) - n * p) <= 5 * deviation).all()
 
 
+def test_orthogonal_matrices() -> None:
+    for dtype in ("f32", "f64", "c64", "c128", "f16"):
+        q = random.orthogonal_split(KEY, 4, shape=(2, 3), dtype=dtype)
+        assert (q.shape, q.dtype) == ((2, 3, 4, 4), dn.dtype(dtype))
+        wide = q.to_numpy().astype(np.complex128)
+        product = wide @ wide.conj().swapaxes(-1, -2)
+        limit = {"f64": 1e-13, "c128": 1e-13, "f16": 5e-3}.get(dtype, 1e-5)
+        np.testing.assert_allclose(product, np.broadcast_to(np.eye(4), product.shape), atol=limit)
+    assert random.orthogonal_split(KEY, 2, shape=3, names=["n"]).names == ("n", None, None)
+    assert random.orthogonal_split(KEY, 0, shape=3).shape == (3, 0, 0)
+
+    # Of the Haar measure a squared element has a beta distribution, the trace the mean 0 and the
+    # mean square 1.
+    q = random.orthogonal_split(KEY, 3, shape=COUNT, dtype="f64").to_numpy()
+    for row in range(3):
+        for column in range(3):
+            x = q[:, row, column]
+            assert stats.kstest(x**2, stats.beta(0.5, 1).cdf).pvalue > 1e-4
+            assert abs((x > 0).mean() - 0.5) < 5 * 0.5 / np.sqrt(COUNT)
+    trace = np.trace(q, axis1=1, axis2=2)
+    assert abs(trace.mean()) < 5 / np.sqrt(COUNT)
+    assert abs((trace**2).mean() - 1) < 5 * np.sqrt(2 / COUNT)
+    assert abs(np.sign(np.linalg.det(q)).mean()) < 5 / np.sqrt(COUNT)
+    # A phase of a unitary matrix is uniform, and so is that of its determinant.
+    q = random.orthogonal_split(KEY, 2, shape=COUNT, dtype="c128").to_numpy()
+    for phases in (q[:, 0, 0], q[:, 1, 1], np.linalg.det(q)):
+        uniform = np.angle(phases) / (2 * np.pi) + 0.5
+        assert stats.kstest(uniform, stats.uniform.cdf).pvalue > 1e-4
+    assert stats.kstest(np.abs(q[:, 0, 0]) ** 2, stats.uniform.cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 2.0, 3.5, 50.0, np.inf])
+def test_points_of_balls(p: float) -> None:
+    d = 3
+    x = random.ball_split(KEY, d, p, shape=COUNT, dtype="f64").to_numpy()
+    assert x.shape == (COUNT, d)
+    norm = np.abs(x).max(1) if np.isinf(p) else (np.abs(x) ** p).sum(1) ** (1 / p)
+    assert (norm <= 1 + 1e-12).all()
+    # The share of a smaller ball is that of its volume, and each side has half of the points.
+    assert stats.kstest(norm**d, stats.uniform.cdf).pvalue > 1e-4
+    assert (np.abs((x > 0).mean(0) - 0.5) < 5 * 0.5 / np.sqrt(COUNT)).all()
+    # A coordinate's density is that of a section's volume, (1 - |x|^p)^((d - 1) / p).
+    law = stats.uniform.cdf if np.isinf(p) else stats.beta(1 / p, (d - 1) / p + 1).cdf
+    for column in range(d):
+        size = np.abs(x[:, column])
+        assert stats.kstest(size if np.isinf(p) else size**p, law).pvalue > 1e-4
+
+
+def test_edges_of_balls() -> None:
+    p = dn.tensor([2.0, np.inf, 0.0, -1.0, np.nan])
+    x = random.ball_split(KEY, 4, p, shape=(3, 5)).to_numpy()
+    assert x.shape == (3, 5, 4)
+    assert np.isfinite(x[:, :2]).all()
+    assert np.isnan(x[:, 2:]).all()
+    assert random.ball_split(KEY, 0, shape=3).shape == (3, 0)
+    assert random.ball_split(KEY, 1, 3.0, shape=3, names=["n"]).names == ("n", None)
+    assert random.ball_split(KEY, 2, 3.0, dtype="bf16").dtype == dn.bf16
+    with pytest.raises(dn.ShapeError, match=r"^ball: "):
+        random.ball_split(KEY, 2, dn.tensor([1.0, 2.0]), shape=3)
+
+    def second_moment(p: dn.Tensor) -> dn.Tensor:
+        return dn.mean(random.ball_split(KEY, 2, p, shape=COUNT, dtype="f64") ** 2)
+
+    # In the plane it is the mean of a number to the power of 2 / p, whose distribution is beta with
+    # the parameters 1 / p and 1 / p + 1.
+    slope = dn.grad(second_moment)(dn.tensor(2.0, dtype="f64")).item()
+    means = [stats.beta(1 / p, 1 / p + 1).expect(lambda v, p=p: v ** (2 / p)) for p in (1.99, 2.01)]
+    assert abs(slope - (means[1] - means[0]) / 0.02) < 0.01
+
+
 def test_vectors_and_positions() -> None:
     alpha = np.array([0.5, 1, 2])
     x = random.dirichlet_split(KEY, dn.tensor(alpha), shape=COUNT).to_numpy()
@@ -162,6 +232,8 @@ NAMES: list[tuple[str, tuple[float, ...]]] = [
     ("rademacher", ()),
     ("categorical", (dn.tensor([0.0, 1.0]),)),
     ("dirichlet", (dn.tensor([1.0, 2.0]),)),
+    ("orthogonal", (3,)),
+    ("ball", (3, 1.5)),
 ]
 
 

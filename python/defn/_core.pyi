@@ -1578,6 +1578,24 @@ def linalg_triangular_solve(
     transform_a: Literal["none", "transpose", "conjugate", "adjoint"] = "none",
     /,
 ) -> Tensor: ...
+def random_ball(
+    key: TensorLike,
+    d: int,
+    p: TensorLike = 2.0,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_ball_split(
+    key: TensorLike,
+    d: int,
+    p: TensorLike = 2.0,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
 def random_bernoulli(
     key: TensorLike,
     p: TensorLike = 0.5,
@@ -1829,6 +1847,22 @@ def random_normal_split(
     key: TensorLike,
     mean: TensorLike = 0.0,
     standard_deviation: TensorLike = 1.0,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
+def random_orthogonal(
+    key: TensorLike,
+    n: int,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_orthogonal_split(
+    key: TensorLike,
+    n: int,
     shape: Shape | int = (),
     dtype: DTypeLike | None = None,
     names: Names | None = None,

@@ -57,6 +57,7 @@ from defn.ops.distributions import (
     truncated_normal,
     truncated_normal_split,
 )
+from defn.ops.geometry import ball, ball_split, orthogonal, orthogonal_split
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Generator",
+    "ball",
+    "ball_split",
     "bernoulli",
     "bernoulli_split",
     "beta",
@@ -98,6 +101,8 @@ __all__ = [
     "multivariate_normal_split",
     "normal",
     "normal_split",
+    "orthogonal",
+    "orthogonal_split",
     "permutation",
     "permutation_split",
     "poisson",

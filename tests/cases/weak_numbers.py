@@ -584,8 +584,9 @@ for _name in ("uniform", "normal", "randint"):
     for _suffix in ("", "_split"):
         EXCUSED[f"random.{_name}{_suffix}", "key"] = "the key does not meet the bounds' dtype"
 for _name in (
-    *("bernoulli", "beta", "binomial", "categorical", "chisquare", "dirichlet", "exponential"),
-    *("gamma", "laplace", "logistic", "permutation", "poisson", "t", "truncated_normal"),
+    *("ball", "bernoulli", "beta", "binomial", "categorical", "chisquare"),
+    *("dirichlet", "exponential", "gamma", "laplace", "logistic", "permutation"),
+    *("poisson", "t", "truncated_normal"),
 ):
     for _suffix in ("", "_split"):
         EXCUSED[f"random.{_name}{_suffix}"] = "tests/test_distributions.py draws from parameters"

@@ -3,7 +3,7 @@
 //! A key is a vector of two u32. A function that draws returns its sample and the next key. Its other form, with
 //! `_split` in its name, draws from the key itself and returns only the sample. The same key yields the same sample.
 //! Gradients flow to the parameters of the distributions in this list: `exponential`, `laplace`, `logistic`,
-//! `truncated_normal`, `gamma`, `beta`, `chisquare`, `t` and `dirichlet`.
+//! `truncated_normal`, `gamma`, `beta`, `chisquare`, `t`, `dirichlet` and `ball`.
 //!
 //! Keys are tensors, whose result is a `Result`, or expressions, whose result is an expression: see [`Key`].
 //!
@@ -228,6 +228,9 @@ macro_rules! draws {
 }
 
 mod families;
+mod geometry;
+
+pub use geometry::{ball, ball_split, orthogonal, orthogonal_split};
 
 pub use families::{
     bernoulli, bernoulli_split, beta, beta_split, binomial, binomial_split, categorical, categorical_split,

@@ -135,6 +135,10 @@ draws! {
         |ops, key, sample| random::binomial(ops, key, &n, &p, sample);
     "dirichlet": random_dirichlet, random_dirichlet_split(alpha: Arg<Tensor>)
         |ops, key, sample| random::dirichlet(ops, key, &alpha, sample, None);
+    "orthogonal": random_orthogonal, random_orthogonal_split(n: usize)
+        |ops, key, sample| random::orthogonal(ops, key, n, sample);
+    "ball": random_ball, random_ball_split(d: usize, p: Arg<Tensor>)
+        |ops, key, sample| random::ball(ops, key, d, &p, sample);
     "categorical": random_categorical, random_categorical_split(logits: Arg<Tensor>, axis: AxisRef)
         |ops, key, sample| random::categorical(ops, key, &logits, &axis, sample);
 }
