@@ -257,6 +257,19 @@ def test_both_forms_eager_and_compiled(name: str, parameters: Any) -> None:
         alone(dn.tensor([1.0, 2.0]), *parameters)
 
 
+def test_long_samples_of_one_law() -> None:
+    # Their last candidates are drawn as a short vector.
+    keys, size = random.split(KEY, 2), (40, 500)
+    for name, parameters in (("gamma", (0.7,)), ("poisson", (20.0,)), ("binomial", (90, 0.4))):
+        draw = getattr(random, f"{name}_split")
+        one = [draw(k, *parameters, shape=size, dtype="f64").to_numpy() for k in keys]
+        many = dn.vmap(lambda k, f=draw, v=parameters: f(k, *v, shape=size, dtype="f64"))(keys)
+        np.testing.assert_allclose(many.to_numpy(), np.stack(one), rtol=1e-12)
+        assert len(np.unique(one[0])) > 20
+    slope = dn.grad(lambda a: dn.mean(random.gamma_split(KEY, a, shape=size, dtype="f64")))
+    assert abs(slope(dn.tensor(2.0, dtype="f64")).item() - 1) < 0.05
+
+
 def test_edges_of_parameters() -> None:
     nan, inf = np.nan, np.inf
     a = dn.tensor([0.0, -1.0, nan, inf, 1e-30, 1e30])

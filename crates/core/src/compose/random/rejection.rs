@@ -111,7 +111,9 @@ fn trips<B: Builder>(
             ])
         },
     )?;
-    let [_, key, open, value] = <[B::V; 4]>::try_from(last).ok().expect("a loop returns its state");
+    let Ok([_, key, open, value]) = <[B::V; 4]>::try_from(last) else {
+        unreachable!("a loop returns its state");
+    };
     Ok([key, open, value])
 }
 
