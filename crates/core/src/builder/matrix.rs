@@ -248,7 +248,7 @@ pub trait BuildMatrix: Builder + Sized {
     /// Fewer than two axes.
     fn svdvals(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::matrix::values::svdvals(self, &x)
+        self.emit_one(Op::Block(Block::Svdvals), &[x])
     }
 
     /// The eigenvalues of symmetric or Hermitian matrices, ascending; real also for complex matrices.
@@ -257,7 +257,7 @@ pub trait BuildMatrix: Builder + Sized {
     /// Matrices that are not square.
     fn eigvalsh(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::matrix::values::eigvalsh(self, &x)
+        self.emit_one(Op::Block(Block::Eigvalsh), &[x])
     }
 
     /// The condition number: the quotient of the greatest and the least singular value. For another order than 2 and
