@@ -115,6 +115,22 @@ def test_eigenvalues_of_every_kind(kind: str, n: int, dtype: str) -> None:
     check_eig(matrix(kind, (n, n), dtype), dtype)
 
 
+@settings(max_examples=40, deadline=None)
+@given(kind=st.sampled_from(KINDS), n=st.integers(1, 40), dtype=st.sampled_from(DTYPES))
+def test_eigenvalues_alone_belong_to_a_near_matrix(kind: str, n: int, dtype: str) -> None:
+    """A number is an eigenvalue of a matrix as far away as `x - value` is from singular."""
+    x = matrix(kind, (n, n), dtype)
+    w = wide(dn.linalg.eigvals(dn.tensor(x)))
+    limit = bound(x, dtype)
+    for value in w:
+        least = np.linalg.svd(x - value * np.eye(n), compute_uv=False)[-1]
+        assert least <= limit
+    assert abs(w.sum() - np.trace(x.astype(np.complex128))) <= limit
+    if dtype in ("f32", "f64"):
+        conjugates = np.sort_complex(w.conj())
+        np.testing.assert_array_equal(conjugates, np.sort_complex(w))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_eigenvalues_of_larger_matrices(dtype: str) -> None:
     x = matrix("normal", (60, 60), dtype)

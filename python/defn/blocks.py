@@ -30,6 +30,7 @@ __all__ = [
     "Determinant",
     "Eig",
     "Eigh",
+    "Eigvalsh",
     "Expm",
     "Hessenberg",
     "Log2",
@@ -44,6 +45,7 @@ __all__ = [
     "Schur",
     "Solve",
     "Sqrtm",
+    "Svdvals",
     "Take",
     "TakeAlongAxis",
     "Threefry",
@@ -214,6 +216,16 @@ class Eigh:
 
     max_iter: int
     eps: float
+
+
+@dataclass(frozen=True)
+class Svdvals:
+    """Singular values in descending order, without vectors."""
+
+
+@dataclass(frozen=True)
+class Eigvalsh:
+    """Real eigenvalues of a symmetric or Hermitian matrix in ascending order, without vectors."""
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,8 @@ fn matrices_count_as_in_the_book() {
     assert_eq!(flops(&square, Block::Lu), 2 * 144);
     assert_eq!(flops(&square, Block::Determinant), 2 * 144);
     assert_eq!(flops(&square, Block::Eigh { max_iter: 9, eps }), 2 * 9 * 216);
+    assert_eq!(flops(&square, Block::Eigvalsh), 2 * 288);
+    assert_eq!(flops(&square, Block::Svdvals), 2 * 576);
     assert_eq!(flops(&square, Block::Svd { max_iter: 9, full_matrices: true }), 2 * (14 + 8) * 216);
     // 2n²(m - n/3) for both factors in reduced mode; 4(m²n - mn² + n³/3) for a square factor.
     let tall = [ty(DType::F32, &[9, 6])];

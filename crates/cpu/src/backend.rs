@@ -344,7 +344,9 @@ impl Backend for CpuBackend {
             | Block::Eigh { .. }
             | Block::Eig { .. }
             | Block::Schur
-            | Block::Hessenberg => true,
+            | Block::Hessenberg
+            | Block::Svdvals
+            | Block::Eigvalsh => true,
             Block::Log2
             | Block::Log10
             | Block::Threefry

@@ -211,6 +211,8 @@ fn large_arrays() {
         "qr": |ops| ops.qr(&matrix, QrMode::Reduced, 1e-10);
         "lu": |ops| ops.lu(&square);
         "svd": |ops| ops.svd(&matrix, 100, true);
+        "svdvals": |ops| ops.svdvals(&matrix);
+        "eigvalsh": |ops| ops.eigvalsh(&square);
         "eigh": |ops| ops.eigh(&square, 100, 1e-10);
         "determinant": |ops| ops.determinant(&square);
         "transpose": |ops| ops.transpose(&matrix, Axes::All);

@@ -65,6 +65,37 @@ fn agree(a: Scalar, b: Scalar) -> bool {
     }
 }
 
+#[test]
+fn values_beside_the_whole_decomposition_are_its_values() {
+    // Nothing needs the vectors of the second matrix.
+    let text = "defn-ir 1
+(f64[3][3], f64[3][3]) {
+  %0 = parameter {index: 0} : f64[3][3]
+  %1 = parameter {index: 1} : f64[3][3]
+  %2 = svdvals %0 : f64[3]
+  %3 = svd %0 {max_iter: 100, full_matrices: false} : f64[3][3], f64[3], f64[3][3]
+  %4 = svdvals %1 : f64[3]
+  %5 = svd %1 {max_iter: 100, full_matrices: false} : f64[3][3], f64[3], f64[3][3]
+  %6 = add %2 %4 : f64[3]
+  return %3 %6
+}
+";
+    let simplified = "defn-ir 1
+(f64[3][3], f64[3][3]) {
+  %0 = parameter {index: 0} : f64[3][3]
+  %1 = parameter {index: 1} : f64[3][3]
+  %2 = svd %0 {max_iter: 100, full_matrices: false} : f64[3][3], f64[3], f64[3][3]
+  %3 = svdvals %1 : f64[3]
+  %4 = add %2.1 %3 : f64[3]
+  return %2 %4
+}
+";
+    let (backend, region) = (cpu_backend(), Region::from_text(text).unwrap());
+    let shared = pass::simplify(&region, &backend).unwrap();
+    assert_eq!(shared.to_text(), simplified);
+    assert_eq!(run(&backend, &shared).unwrap(), run(&backend, &region).unwrap());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 

@@ -1,6 +1,8 @@
 //! Linear systems, factorizations and their composites.
 
-use super::{Arg, Builder};
+use std::slice::from_ref;
+
+use super::{Arg, Builder, Composite};
 use crate::compose;
 use crate::error::{ErrorKind, Result};
 use crate::op::{Block, CompositeBlock, Op, QrMode, Tolerance, Transform};
@@ -34,6 +36,21 @@ pub enum NormOrder {
     Frobenius,
     /// The sum of the singular values of a matrix.
     Nuclear,
+}
+
+impl NormOrder {
+    /// Numbers that tell orders apart.
+    fn options(order: Option<NormOrder>) -> [u64; 2] {
+        match order {
+            None => [0, 0],
+            Some(NormOrder::Power(power)) => [1, power.cast_unsigned()],
+            Some(NormOrder::Real(power)) => [2, power.to_bits()],
+            Some(NormOrder::Infinity) => [3, 0],
+            Some(NormOrder::NegInfinity) => [4, 0],
+            Some(NormOrder::Frobenius) => [5, 0],
+            Some(NormOrder::Nuclear) => [6, 0],
+        }
+    }
 }
 
 /// Linear algebra on the matrices in the last two axes, for each position of the leading axes.
@@ -210,7 +227,7 @@ pub trait BuildMatrix: Builder + Sized {
     /// Matrices that are not square.
     fn expm(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        self.emit_one(Op::Block(Block::Composite(CompositeBlock::Expm)), &[x])
+        function_of_matrices(self, CompositeBlock::Expm, "expm", x)
     }
 
     /// The principal square root of square matrices, complex: that whose eigenvalues have no negative real part.
@@ -219,7 +236,7 @@ pub trait BuildMatrix: Builder + Sized {
     /// Matrices that are not square.
     fn sqrtm(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        self.emit_one(Op::Block(Block::Composite(CompositeBlock::Sqrtm)), &[x])
+        function_of_matrices(self, CompositeBlock::Sqrtm, "sqrtm", x)
     }
 
     /// The principal logarithm of square matrices, complex: that whose eigenvalues have imaginary parts from -π to π.
@@ -229,7 +246,7 @@ pub trait BuildMatrix: Builder + Sized {
     /// Matrices that are not square.
     fn logm(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        self.emit_one(Op::Block(Block::Composite(CompositeBlock::Logm)), &[x])
+        function_of_matrices(self, CompositeBlock::Logm, "logm", x)
     }
 
     /// The sign of the determinant, for complex matrices its phase, and the logarithm of its magnitude, through
@@ -239,7 +256,11 @@ pub trait BuildMatrix: Builder + Sized {
     /// Matrices that are not square.
     fn slogdet(&mut self, x: impl Into<Arg<Self::V>>) -> Result<(Self::V, Self::V)> {
         let x = self.operand(x)?;
-        compose::matrix::values::slogdet(self, &x)
+        let [sign, log] = self.composite_results(Composite::new("slogdet", &[]), [x], &|b, [x]| {
+            let (sign, log) = compose::matrix::values::slogdet(b, x)?;
+            Ok([sign, log])
+        })?;
+        Ok((sign, log))
     }
 
     /// The singular values, descending.
@@ -248,7 +269,7 @@ pub trait BuildMatrix: Builder + Sized {
     /// Fewer than two axes.
     fn svdvals(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::matrix::values::svdvals(self, &x)
+        self.emit_one(Op::Block(Block::Svdvals), &[x])
     }
 
     /// The eigenvalues of symmetric or Hermitian matrices, ascending; real also for complex matrices.
@@ -257,7 +278,7 @@ pub trait BuildMatrix: Builder + Sized {
     /// Matrices that are not square.
     fn eigvalsh(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::matrix::values::eigvalsh(self, &x)
+        self.emit_one(Op::Block(Block::Eigvalsh), &[x])
     }
 
     /// The condition number: the quotient of the greatest and the least singular value. For another order than 2 and
@@ -267,7 +288,9 @@ pub trait BuildMatrix: Builder + Sized {
     /// Fewer than two axes, and matrices without elements. For other orders than 2 and -2, matrices that are not square, several matrices, and an order that is not defined for matrices.
     fn cond(&mut self, x: impl Into<Arg<Self::V>>, order: Option<NormOrder>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::matrix::values::cond(self, &x, order)
+        self.composite(Composite::new("cond", &NormOrder::options(order)), [x], &|b, [x]| {
+            compose::matrix::values::cond(b, x, order)
+        })
     }
 
     /// The product of matrices, in the order of multiplication with the fewest products of elements. The first tensor
@@ -356,7 +379,9 @@ pub trait BuildMatrix: Builder + Sized {
     fn matrix_rank(&mut self, x: impl Into<Arg<Self::V>>, eps: f64) -> Result<Self::V> {
         let x = self.operand(x)?;
         not_negative("matrix_rank", eps)?;
-        compose::matrix::matrix_rank(self, &x, eps)
+        self.composite(Composite::new("matrix_rank", &[eps.to_bits()]), [x], &|b, [x]| {
+            compose::matrix::matrix_rank(b, x, eps)
+        })
     }
 
     /// The shortest vector `x` that minimizes the distance of `a x` from `b`. Singular values below `eps` count as
@@ -389,11 +414,32 @@ pub trait BuildMatrix: Builder + Sized {
         keep_axes: bool,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::matrix::norm(self, &x, order, &axes.into(), keep_axes)
+        let axes = axes.into();
+        let Ok(along) = self.ty(&x).shape.resolve_all("norm", &axes) else {
+            return compose::matrix::norm(self, &x, order, &axes, keep_axes);
+        };
+        let mut options = NormOrder::options(order).to_vec();
+        options.push(keep_axes.into());
+        options.extend(along.iter().map(|axis| axis.index() as u64));
+        self.composite(Composite::new("norm", &options), [x], &|b, [x]| {
+            compose::matrix::norm(b, x, order, &axes, keep_axes)
+        })
     }
 }
 
 impl<B: Builder> BuildMatrix for B {}
+
+/// A function whose definition has many ops.
+fn function_of_matrices<B: Builder>(
+    b: &mut B,
+    block: CompositeBlock,
+    name: &'static str,
+    x: B::V,
+) -> Result<B::V> {
+    b.composite(Composite::new(name, &[]), [x], &|b, [x]| {
+        b.emit_one(Op::Block(Block::Composite(block.clone())), from_ref(x))
+    })
+}
 
 fn take<V>(factors: &mut impl Iterator<Item = V>) -> V {
     factors.next().expect("a factorization has all its factors")

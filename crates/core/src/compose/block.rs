@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::matrix::{eigen, factor, functions, spectral};
+use super::matrix::{eigen, factor, functions, spectral, values};
 use super::{elementwise, fourier, index, order, random, reduce};
 use crate::builder::{BuildElementwise, Builder};
 use crate::error::Result;
@@ -43,6 +43,8 @@ pub fn default<B: Builder>(b: &mut B, block: &Block, args: &[B::V]) -> Result<Sm
         Block::Rfft { axis, length, eps } => fourier::rfft(b, &args[0], *axis, *length, eps.0)?,
         Block::Irfft { axis, length, eps } => fourier::irfft(b, &args[0], *axis, *length, eps.0)?,
         Block::Cholesky => factor::cholesky(b, &args[0])?,
+        Block::Svdvals => values::svdvals(b, &args[0])?,
+        Block::Eigvalsh => values::eigvalsh(b, &args[0])?,
         Block::Solve => factor::solve(b, &args[0], &args[1])?,
         Block::Determinant => factor::determinant(b, &args[0])?,
         Block::Threefry => random::threefry(b, &args[0], &args[1])?,

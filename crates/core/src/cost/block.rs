@@ -72,6 +72,16 @@ pub(super) fn flops(block: &Block, operands: &[&TensorType], outputs: &Outputs) 
             let (batch, _, n) = matrix(x);
             scaled(x.dtype, &[batch, 9, n, n, n])
         }
+        // The same without vectors: 4mn² - 4n³/3 and 4n³/3.
+        Block::Svdvals => {
+            let (batch, rows, columns) = matrix(x);
+            let (m, n) = (rows.max(columns), rows.min(columns));
+            batch.saturating_mul(scaled(x.dtype, &[4, n, n, (3 * m).saturating_sub(n)]) / 3)
+        }
+        Block::Eigvalsh => {
+            let (batch, _, n) = matrix(x);
+            scaled(x.dtype, &[batch, 4, n, n, n]) / 3
+        }
         // Reductions, steps and vectors, after 7.5.6 of the same book; half of them for values alone.
         Block::Eig { .. } | Block::Schur => {
             let (batch, _, n) = matrix(x);

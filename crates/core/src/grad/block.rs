@@ -45,7 +45,10 @@ pub(super) fn rule(site: &mut Site<'_>, block: &Block, g: &[Option<Value>]) -> R
         | Block::RandomBits { .. }
         | Block::RandomUniform { .. }
         | Block::RandomBelow { .. }
-        | Block::Determinant => default(site, block, g),
+        | Block::Determinant
+        // The gradients of values need the vectors.
+        | Block::Svdvals
+        | Block::Eigvalsh => default(site, block, g),
     }
 }
 

@@ -8,14 +8,17 @@
 //! outgoing cotangents.
 
 use super::{Site, Vjp};
-use crate::builder::{BuildCreate, BuildElementwise, BuildMatrix, BuildShape, Builder};
+use crate::builder::{
+    BuildCreate, BuildElementwise, BuildIndex, BuildMatrix, BuildReduce, BuildShape, Builder,
+};
 use crate::compose::matrix::batch::{
     adjoint, conjugated, constant_like, product, real_part, slice_columns, transposed,
 };
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Value};
-use crate::op::{Block, CompositeBlock, Op, Transform};
-use crate::shape::Axes;
+use crate::op::{Block, CompositeBlock, Op, TieBreak, Transform};
+use crate::shape::{Axes, AxisRef};
 
 /// The cotangent of an output in the convention of the literature.
 fn incoming(site: &mut Site<'_>, g: &[Option<Value>], output: usize) -> Result<Option<Value>> {
@@ -256,7 +259,7 @@ fn gaps(graph: &mut Graph, s: Value) -> Result<Value> {
     let (row, column) = (graph.new_axis(s, -2, None)?, graph.new_axis(s, -1, None)?);
     let difference = graph.subtract(row, column)?;
     let ty = graph.ty(difference).clone();
-    let eye = graph.eye(ty.shape.clone(), crate::DType::Bool)?;
+    let eye = graph.eye(ty.shape.clone(), DType::Bool)?;
     let one = constant_like(graph, &difference, 1.0)?;
     let one = graph.broadcast(one, ty.shape, Axes::List(Vec::new()))?;
     let difference = graph.select(eye, one, difference)?;
@@ -319,12 +322,19 @@ pub(super) fn eig(site: &mut Site<'_>, vectors: bool, g: &[Option<Value>]) -> Re
         let a = site.input(0)?;
         site.graph.eig(a)?
     };
+    let to_w = match to_w {
+        Some(g) if !vectors => {
+            let own = site.output(0)?;
+            Some(in_order_of(site.graph, g, own, w)?)
+        }
+        given => given,
+    };
     let is_real = !site.input_ty(0).dtype.is_complex();
     let graph = &mut *site.graph;
     let turned = adjoint(graph, &v)?;
     let eye = {
         let shape = graph.ty(v).shape.clone();
-        graph.eye(shape, crate::DType::Bool)?
+        graph.eye(shape, DType::Bool)?
     };
     let from_w = match to_w {
         Some(g) => {
@@ -355,6 +365,19 @@ pub(super) fn eig(site: &mut Site<'_>, vectors: bool, g: &[Option<Value>]) -> Re
     let contribution = graph.solve(turned, inner)?;
     let contribution = if is_real { graph.real(contribution)? } else { contribution };
     outgoing(site, Some(contribution))
+}
+
+/// The cotangents of eigenvalues `own`, each at the position of the nearest of the eigenvalues `w` of the same matrix:
+/// values alone are computed in another way, and in another order.
+fn in_order_of(graph: &mut Graph, g: Value, own: Value, w: Value) -> Result<Value> {
+    if graph.ty(w).size() == 0 {
+        return Ok(g);
+    }
+    let (row, column) = (graph.new_axis(own, -2, None)?, graph.new_axis(w, -1, None)?);
+    let difference = graph.subtract(row, column)?;
+    let distance = graph.abs(difference)?;
+    let nearest = graph.argmin(distance, Some(AxisRef::Index(-1)), false, TieBreak::Low, DType::S32)?;
+    graph.take_along_axis(g, nearest, -1)
 }
 
 /// A function `f` of matrices: its derivative at the transposed matrix, in the direction of the cotangent, is the upper
@@ -449,7 +472,7 @@ pub(super) fn svd(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
 /// difference over twice the values; 0 where a value is 0.
 fn common_phases(graph: &mut Graph, difference: Value, s: Value) -> Result<Value> {
     let shape = graph.ty(difference).shape.clone();
-    let eye = graph.eye(shape.clone(), crate::DType::Bool)?;
+    let eye = graph.eye(shape.clone(), DType::Bool)?;
     let nothing = graph.equal(s, 0)?;
     let one = constant_like(graph, &s, 1.0)?;
     let divisor = graph.select(nothing, one, s)?;

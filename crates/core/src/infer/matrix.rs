@@ -97,6 +97,13 @@ pub(super) fn svd(x: &TensorType, full: bool) -> Result<Outputs> {
     Ok(smallvec![batch_of(x, &[m, rows])?, values, batch_of(x, &[columns, n])?])
 }
 
+/// The real singular values.
+pub(super) fn svdvals(x: &TensorType) -> Result<TensorType> {
+    let (m, n) = matrix("svdvals", x)?;
+    let values = batch_of(x, &[m.min(n)])?;
+    values.with_dtype(values.dtype.to_real())
+}
+
 /// The complex values, and the complex vectors.
 pub(super) fn eig(x: &TensorType, vectors: bool) -> Result<Outputs> {
     let n = square("eig", x)?;
@@ -133,6 +140,13 @@ pub(super) fn function(op: &'static str, x: &TensorType, complex: bool) -> Resul
 pub(super) fn eigh(x: &TensorType) -> Result<Outputs> {
     let n = square("eigh", x)?;
     Ok(smallvec![batch_of(x, &[n])?, batch_of(x, &[n, n])?])
+}
+
+/// The real eigenvalues.
+pub(super) fn eigvalsh(x: &TensorType) -> Result<TensorType> {
+    let n = square("eigvalsh", x)?;
+    let values = batch_of(x, &[n])?;
+    values.with_dtype(values.dtype.to_real())
 }
 
 /// The leading axes of `x`, then the axes `last`, without names, in the float dtype.

@@ -139,6 +139,8 @@ fn infer_block(block: &Block, operands: &[&TensorType]) -> Result<Outputs> {
         Block::Eig { vectors } => matrix::eig(operands[0], *vectors)?,
         Block::Schur => matrix::schur(operands[0])?,
         Block::Hessenberg => matrix::hessenberg(operands[0])?,
+        Block::Svdvals => one(matrix::svdvals(operands[0])?),
+        Block::Eigvalsh => one(matrix::eigvalsh(operands[0])?),
         Block::Composite(CompositeBlock::Expm) => one(matrix::function("expm", operands[0], false)?),
         Block::Composite(CompositeBlock::Sqrtm) => one(matrix::function("sqrtm", operands[0], true)?),
         Block::Composite(CompositeBlock::Logm) => one(matrix::function("logm", operands[0], true)?),

@@ -141,6 +141,10 @@ super::rows::rows! {
             Schur = "schur" (x) => NOT_ELEMENT_WISE;
             /// The factor with one subdiagonal and the unitary factor of `x = q h adjoint(q)`.
             Hessenberg = "hessenberg" (x) => NOT_ELEMENT_WISE;
+            /// The singular values, descending, real.
+            Svdvals = "svdvals" (x) => NOT_ELEMENT_WISE;
+            /// The eigenvalues of a symmetric or Hermitian matrix, ascending, real.
+            Eigvalsh = "eigvalsh" (x) => NOT_ELEMENT_WISE;
 
             // random
             /// `(key, counters)`: two random words for each pair of counters. The words and the counters of a pair

@@ -17,6 +17,7 @@ mod trips;
 mod turned;
 mod uncast;
 mod untransposed;
+mod whole;
 
 pub use by_elements::by_elements;
 pub use cse::cse;

@@ -11,12 +11,13 @@ use super::fold::fold_node;
 use super::simplify::{at_construction, constant};
 use super::uncast::uncast;
 use super::untransposed::untransposed;
+use super::whole::values_of_wholes;
 use super::{check, finish, rebuild, trips};
 use crate::backend::Backend;
 use crate::compose::{block, fold};
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value, Values};
-use crate::op::{CondOp, Op, OpClass, Outputs, WhileOp};
+use crate::op::{Block, CondOp, Op, OpClass, Outputs, WhileOp};
 use crate::region::Region;
 use crate::scalar::{Number, Scalar};
 
@@ -59,8 +60,15 @@ struct Simplifier<'a> {
 
 impl Simplifier<'_> {
     fn region(&mut self, region: &Region) -> Result<Region> {
-        let rewritten =
-            rebuild(region, |graph, _, node, inputs| self.node(graph, &node.op, inputs, &node.outputs))?;
+        let shared = values_of_wholes(region);
+        let rewritten = rebuild(region, |graph, position, node, inputs| {
+            if shared.contains(&position)
+                && let Op::Block(block) = &node.op
+            {
+                return self.defined(graph, block, &inputs);
+            }
+            self.node(graph, &node.op, inputs, &node.outputs)
+        })?;
         dce_owned(cse_owned(finish("simplify", region, rewritten))?)
     }
 
@@ -128,9 +136,7 @@ impl Simplifier<'_> {
             OpClass::CustomGrad(op) => Ok(Some(inputs[..op.values].into())),
             OpClass::UserBlock(op) => self.inline(graph, &op.default, inputs).map(Some),
             OpClass::Block(block) if !self.backend.has_native(block) => {
-                let types: SmallVec<[_; 4]> = inputs.iter().map(|&input| graph.ty(input).clone()).collect();
-                let default = block::region(block, &types.iter().collect::<SmallVec<[_; 4]>>())?;
-                self.inline(graph, &default, inputs).map(Some)
+                self.defined(graph, block, inputs).map(Some)
             }
             OpClass::Fold(_) | OpClass::WindowFold(_)
                 if op.has_effect() || !self.backend.has_native_fold(op) =>
@@ -152,6 +158,13 @@ impl Simplifier<'_> {
             | OpClass::RuntimeCall(_)
             | OpClass::Block(_) => Ok(None),
         }
+    }
+
+    /// Adds the definition of a block.
+    fn defined(&mut self, graph: &mut Graph, block: &Block, inputs: &[Value]) -> Result<Values> {
+        let types: SmallVec<[_; 4]> = inputs.iter().map(|&input| graph.ty(input).clone()).collect();
+        let default = block::region(block, &types.iter().collect::<SmallVec<[_; 4]>>())?;
+        self.inline(graph, &default, inputs)
     }
 
     /// The replacement of a cond with known predicates, all or some.

@@ -36,6 +36,8 @@ impl Rewrite<'_> {
             | Block::Eig { .. }
             | Block::Schur
             | Block::Hessenberg
+            | Block::Svdvals
+            | Block::Eigvalsh
             | Block::Determinant => vec![operands[0].flat()],
 
             Block::Take { .. } if !operands[1].is_vectorized() => {

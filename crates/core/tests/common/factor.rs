@@ -23,7 +23,7 @@ impl Random {
             return (Op::Eye { shape: Shape::new(&[n, n]), dtype }, Values::new());
         }
         let one: Values = [a].into_iter().collect();
-        let block = match self.below(14) {
+        let block = match self.below(16) {
             0 => Block::Cholesky,
             1 => Block::Lu,
             2 => Block::Determinant,
@@ -36,6 +36,8 @@ impl Random {
             9 => Block::Schur,
             10 => Block::Hessenberg,
             11 => Block::Eig { vectors: self.flip() },
+            12 => Block::Svdvals,
+            13 => Block::Eigvalsh,
             which => {
                 let system = graph.ty(a).shape.clone();
                 let batch = &system.sizes()[..system.rank() - 2];
@@ -45,7 +47,7 @@ impl Random {
                     Some(_) | None => false,
                 });
                 let operands = [a, right].into_iter().collect();
-                if which == 12 {
+                if which == 14 {
                     return (Op::Block(Block::Solve), operands);
                 }
                 let op = Op::TriangularSolve {

@@ -100,7 +100,9 @@ fn overwritten(task: Task) -> Option<usize> {
         | Task::Eigh { .. }
         | Task::Eig { .. }
         | Task::Schur
-        | Task::Hessenberg => None,
+        | Task::Hessenberg
+        | Task::Svdvals
+        | Task::Eigvalsh => None,
     }
 }
 

@@ -55,6 +55,8 @@ impl Lowering {
             | Block::Eig { .. }
             | Block::Schur
             | Block::Hessenberg
+            | Block::Svdvals
+            | Block::Eigvalsh
             | Block::Determinant
             | Block::Threefry
             | Block::RandomBits { .. }

@@ -80,6 +80,8 @@ pub(super) fn is_kernel(graph: &Graph, node: &Node) -> bool {
             | Block::Eig { .. }
             | Block::Schur
             | Block::Hessenberg
+            | Block::Svdvals
+            | Block::Eigvalsh
             | Block::Cumulative { .. }
             | Block::TopK { .. }
             | Block::Fft2 { .. }

@@ -69,9 +69,11 @@ impl Lowering {
                 let matrix = matrix(w);
                 w.svd(&matrix, *full_matrices).into()
             }
-            // The default graphs of the first two have factorizations.
+            // The default graphs of the first four have factorizations.
             Block::Solve
             | Block::Determinant
+            | Block::Svdvals
+            | Block::Eigvalsh
             // The library has no functions for these.
             | Block::Eig { .. }
             | Block::Schur

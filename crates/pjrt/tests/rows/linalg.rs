@@ -77,6 +77,8 @@ pub fn factors(dtype: DType) -> Table {
 pub fn spectral(dtype: DType) -> Table {
     let mut table = Table::default();
     let close = Closeness::Turned(256.0);
+    table.must(Op::Block(Block::Svdvals), &[&definite(dtype, 1, 3)], close);
+    table.must(Op::Block(Block::Eigvalsh), &[&definite(dtype, 1, 3)], close);
     let eigh = Block::Eigh { max_iter: 1000, eps: Tolerance(1e-7) };
     table.must(Op::Block(eigh), &[&definite(dtype, 1, 3)], close);
     for full_matrices in [true, false] {

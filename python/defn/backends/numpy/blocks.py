@@ -222,6 +222,25 @@ def _eigh(tag: Any, out: tuple[Tensor, Tensor], x: Tensor) -> Any:
     return store(values, out[0]), store(vectors, out[1])
 
 
+def _matrices(x: Tensor, out: Tensor) -> Any:
+    """The matrices of real results, with zeros for those that are not finite, which come second."""
+    return _finite(wide(x, x.dtype if x.dtype.kind == "complex" else out.dtype))
+
+
+def _svdvals(tag: Any, out: Tensor, x: Tensor) -> Any:
+    matrices, bad = _matrices(x, out)
+    values = np.linalg.svd(matrices, compute_uv=False)
+    values[bad] = np.nan
+    return store(values, out)
+
+
+def _eigvalsh(tag: Any, out: Tensor, x: Tensor) -> Any:
+    matrices, bad = _matrices(x, out)
+    values = np.linalg.eigvalsh((matrices + np.conj(np.swapaxes(matrices, -1, -2))) / 2)
+    values[bad] = np.nan
+    return store(values, out)
+
+
 def _eig(tag: Any, out: Any, x: Tensor) -> Any:
     results: list[Tensor] = [*out] if tag.vectors else [out]
     matrices, bad = _finite(wide(x, results[0].dtype))
@@ -262,6 +281,8 @@ NATIVE: dict[str, Callable[..., Any]] = {
     "LU": _lu,
     "SVD": _svd,
     "Eigh": _eigh,
+    "Svdvals": _svdvals,
+    "Eigvalsh": _eigvalsh,
     "Eig": _eig,
     "Determinant": _determinant,
 }

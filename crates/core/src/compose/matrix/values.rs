@@ -10,6 +10,7 @@ use crate::builder::{
 use crate::compose::working_dtype;
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
+use crate::op::{Block, Tolerance};
 use crate::shape::{Axes, Shape, TensorType};
 
 /// The number of sweeps for eigenvalues.
@@ -52,22 +53,30 @@ fn require_matrices(op: &'static str, got: &TensorType) -> Result<()> {
     Err(ErrorKind::Rank { op, got, required }.into())
 }
 
-/// See [`BuildMatrix::svdvals`].
+/// The whole decomposition in the definition of a block of values alone.
+pub(crate) fn whole(block: &Block) -> Option<Block> {
+    if let Block::Svdvals = block {
+        Some(Block::Svd { max_iter: SWEEPS, full_matrices: false })
+    } else if let Block::Eigvalsh = block {
+        Some(Block::Eigh { max_iter: EIGEN_SWEEPS, eps: Tolerance(0.0) })
+    } else {
+        None
+    }
+}
+
+/// The singular values of the whole decomposition, for gradients and where nothing computes values alone.
 ///
 /// # Errors
-/// As the method.
-pub fn svdvals<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
-    let got = b.ty(x);
-    require_matrices("svdvals", &got)?;
+/// As [`BuildMatrix::svdvals`].
+pub(crate) fn svdvals<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     Ok(b.svd(x.clone(), SWEEPS, false)?.1)
 }
 
-/// See [`BuildMatrix::eigvalsh`].
+/// The eigenvalues of the whole decomposition, for gradients and where nothing computes values alone.
 ///
 /// # Errors
-/// As the method.
-pub fn eigvalsh<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
-    square_size("eigvalsh", b.ty(x))?;
+/// As [`BuildMatrix::eigvalsh`].
+pub(crate) fn eigvalsh<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     let (values, _) = b.eigh(x.clone(), EIGEN_SWEEPS, 0.0)?;
     real_part(b, &values)
 }
@@ -90,7 +99,7 @@ pub fn cond<B: Builder>(b: &mut B, x: &B::V, order: Option<NormOrder>) -> Result
     let order = order.unwrap_or(NormOrder::Power(2));
     let number = match order {
         NormOrder::Power(power @ (2 | -2)) => {
-            let values = svdvals(b, &plain)?;
+            let values = b.svdvals(plain.clone())?;
             let count = b.ty(&values).shape.sizes()[rank - 2] as i64;
             let greatest = b.slice_along_axis(&values, 0, 1, -1, 1)?;
             let least = b.slice_along_axis(&values, count - 1, 1, -1, 1)?;

@@ -6,7 +6,7 @@
 use smallvec::SmallVec;
 
 use super::passes::{Term, accumulate, inner, lane, reflector, stride, update};
-use super::rotations::{self, RotationLog, rotation};
+use super::rotations::{self, NoVectors, RotationLog, Rotations, rotation};
 use super::{Field, RealField, split_workspace};
 use crate::par::{Par, poll_within_chunk};
 
@@ -45,30 +45,13 @@ pub(super) fn factors<T: Field>(
     if n == 0 {
         return;
     }
-    let mut greatest = zero;
-    for x in a.iter() {
-        if !x.is_finite() {
-            w.fill(nan);
-            v.fill(nan);
-            return;
-        }
-        if x.abs() > greatest {
-            greatest = x.abs();
-        }
-    }
-    // Scaling by a power of two is exact. Elements stay unscaled if a magnitude of finite parts overflows.
-    let scale = if greatest > zero && greatest.is_finite() {
-        greatest.power_of_two()
-    } else {
-        <T::Real as Field>::ONE
-    };
     let step = stride(n);
-    let matrix = split_workspace(&mut work, n * step);
-    let vectors = split_workspace(&mut work, n * step);
     let rows = split_workspace(&mut work, n * step);
-    symmetric(a, n, scale, matrix, step);
-    let (diagonal, off_diagonal) = (split_workspace(&mut work, step), split_workspace(&mut work, step));
-    tridiagonal(matrix, (n, step), vectors, (diagonal, off_diagonal), &mut work[..ROWS * step]);
+    let Some(Reduced { scale, vectors, diagonal, off_diagonal }) = reduced(a, n, &mut work) else {
+        w.fill(nan);
+        v.fill(nan);
+        return;
+    };
     accumulate(vectors, (n.saturating_sub(2), 1), step, rows, par);
     // Makes the off-diagonal elements positive.
     let mut phase = T::ONE;
@@ -107,6 +90,70 @@ pub(super) fn factors<T: Field>(
             }
         }
     }
+}
+
+/// Workspace elements of the eigenvalues of a matrix: the matrix, the reflections and the diagonals.
+pub(super) fn values_workspace(n: usize) -> usize {
+    (2 * n + ROWS + 2) * stride(n)
+}
+
+/// The eigenvalues, ascending, equal to those of [`factors`]: without vectors the steps take a time proportional to the
+/// square of the size. All are NaN if an element is not finite or the iteration does not converge.
+pub(super) fn values<T: Field>(a: &[T], n: usize, w: &mut [T], mut work: &mut [T]) {
+    if n == 0 {
+        return;
+    }
+    let nan = T::from_real(T::Real::NAN);
+    let Some(Reduced { scale, vectors: _, diagonal, off_diagonal }) = reduced(a, n, &mut work) else {
+        return w.fill(nan);
+    };
+    for x in &mut *off_diagonal {
+        *x = T::from_real(x.abs());
+    }
+    let (diagonal, off_diagonal) = (real_parts(diagonal, n), real_parts(off_diagonal, n));
+    if !steps(diagonal, off_diagonal, &mut NoVectors) {
+        return w.fill(nan);
+    }
+    diagonal.sort_unstable_by(|x, y| x.partial_cmp(y).unwrap_or(std::cmp::Ordering::Equal));
+    for (w, &value) in w.iter_mut().zip(&*diagonal) {
+        *w = T::from_real(value * scale);
+    }
+}
+
+/// A Hermitian matrix, divided by a power of two near its greatest magnitude and reduced to a tridiagonal one.
+struct Reduced<'a, T: Field> {
+    scale: T::Real,
+    /// The unit vectors of the reflections.
+    vectors: &'a mut [T],
+    diagonal: &'a mut [T],
+    off_diagonal: &'a mut [T],
+}
+
+/// Reduces the Hermitian part of a matrix; `None` if an element is not finite.
+fn reduced<'a, T: Field>(a: &[T], n: usize, work: &mut &'a mut [T]) -> Option<Reduced<'a, T>> {
+    let zero = <T::Real as Field>::ZERO;
+    let mut greatest = zero;
+    for x in a {
+        if !x.is_finite() {
+            return None;
+        }
+        if x.abs() > greatest {
+            greatest = x.abs();
+        }
+    }
+    // Scaling by a power of two is exact. Elements stay unscaled if a magnitude of finite parts overflows.
+    let scale = if greatest > zero && greatest.is_finite() {
+        greatest.power_of_two()
+    } else {
+        <T::Real as Field>::ONE
+    };
+    let step = stride(n);
+    let matrix = split_workspace(work, n * step);
+    let vectors = split_workspace(work, n * step);
+    symmetric(a, n, scale, matrix, step);
+    let (diagonal, off_diagonal) = (split_workspace(work, step), split_workspace(work, step));
+    tridiagonal(matrix, (n, step), vectors, (diagonal, off_diagonal), &mut work[..ROWS * step]);
+    Some(Reduced { scale, vectors, diagonal, off_diagonal })
 }
 
 /// The real parts of elements, contiguous.
@@ -197,11 +244,7 @@ fn tridiagonal<T: Field>(
 
 /// Implicit QR or QL steps on a real tridiagonal matrix, with Wilkinson's shifts. Logs the rotations of the vectors.
 /// Returns whether all off-diagonal elements became negligible.
-fn steps<R: RealField>(
-    diagonal: &mut [R],
-    off_diagonal: &mut [R],
-    notes: &mut RotationLog<'_, R, 1>,
-) -> bool {
+fn steps<R: RealField>(diagonal: &mut [R], off_diagonal: &mut [R], notes: &mut impl Rotations<R, 1>) -> bool {
     let n = diagonal.len();
     let mut last = n - 1;
     let mut ascends = true;
@@ -244,7 +287,7 @@ fn sweep<R: RealField>(
     diagonal: &mut [R],
     off_diagonal: &mut [R],
     ascends: bool,
-    notes: &mut RotationLog<'_, R, 1>,
+    notes: &mut impl Rotations<R, 1>,
 ) {
     let end = off_diagonal.len();
     // The index of a row, and of the element between it and the next, counted from the start of the sweep.

@@ -3,7 +3,7 @@
 //! SIAM J. Sci. Stat. Comput. 11, 1990).
 
 use super::RealField;
-use super::rotations::{RotationLog, rotation};
+use super::rotations::{Rotations, rotation};
 use crate::par::poll_within_chunk;
 
 /// Most sweeps for one value before the iteration gives up; two or three are usual.
@@ -111,12 +111,12 @@ impl<R: RealField> Block<'_, R> {
 
     /// Logs the rotation of columns, then that of rows. For the transpose both are exchanged.
     #[inline(always)]
-    fn note(&self, notes: &mut RotationLog<'_, R, 2>, columns: [R; 2], rows: [R; 2]) {
+    fn note(&self, notes: &mut impl Rotations<R, 2>, columns: [R; 2], rows: [R; 2]) {
         notes.rotate(if self.ascends { [rows, columns] } else { [columns, rows] });
     }
 
     /// A sweep with zero shift.
-    fn sweep_unshifted(&mut self, notes: &mut RotationLog<'_, R, 2>) {
+    fn sweep_unshifted(&mut self, notes: &mut impl Rotations<R, 2>) {
         let end = self.len();
         let (mut old_c, mut old_s) = (R::ONE, R::ZERO);
         // The diagonal element times the cosine of the previous rotation.
@@ -138,7 +138,7 @@ impl<R: RealField> Block<'_, R> {
     }
 
     /// A sweep with a shift.
-    fn sweep(&mut self, shift: R, notes: &mut RotationLog<'_, R, 2>) {
+    fn sweep(&mut self, shift: R, notes: &mut impl Rotations<R, 2>) {
         let end = self.len();
         let mut d = *self.d(0);
         let sign = if d < R::ZERO { -R::ONE } else { R::ONE };
@@ -176,7 +176,7 @@ impl<R: RealField> Block<'_, R> {
 pub(super) fn iterate<R: RealField>(
     diagonal: &mut [R],
     off_diagonal: &mut [R],
-    notes: &mut RotationLog<'_, R, 2>,
+    notes: &mut impl Rotations<R, 2>,
 ) -> bool {
     let n = diagonal.len();
     let order = R::from_f64(n as f64);

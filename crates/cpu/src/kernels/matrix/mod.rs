@@ -16,6 +16,7 @@ mod bidiagonal;
 mod cholesky;
 mod eigh;
 mod field;
+mod francis;
 mod golub_kahan;
 mod hessenberg;
 mod lu;
@@ -72,6 +73,10 @@ pub(crate) enum Task {
     Schur,
     /// Operand `a`; results: the factor with one subdiagonal and the unitary factor.
     Hessenberg,
+    /// Operand `a`; result: the singular values.
+    Svdvals,
+    /// Operand `a`; result: the eigenvalues.
+    Eigvalsh,
 }
 
 impl Task {
@@ -88,6 +93,8 @@ impl Task {
             Block::Eig { vectors } => Some(Task::Eig { vectors: *vectors }),
             Block::Schur => Some(Task::Schur),
             Block::Hessenberg => Some(Task::Hessenberg),
+            Block::Svdvals => Some(Task::Svdvals),
+            Block::Eigvalsh => Some(Task::Eigvalsh),
             Block::Composite(_)
             | Block::Log2
             | Block::Log10
@@ -122,7 +129,9 @@ impl Task {
             | Task::Qr(_)
             | Task::Svd { .. }
             | Task::Eigh { .. }
-            | Task::Hessenberg => false,
+            | Task::Hessenberg
+            | Task::Svdvals
+            | Task::Eigvalsh => false,
         }
     }
 
@@ -139,7 +148,9 @@ impl Task {
             | Task::Eigh { .. }
             | Task::Eig { .. }
             | Task::Schur
-            | Task::Hessenberg => false,
+            | Task::Hessenberg
+            | Task::Svdvals
+            | Task::Eigvalsh => false,
         }
     }
 
@@ -157,6 +168,8 @@ impl Task {
             Task::Eigh { .. } => eigh::workspace::<T>(rows),
             Task::Eig { .. } | Task::Schur => schur::workspace::<T>(rows),
             Task::Hessenberg => hessenberg::workspace(rows),
+            Task::Svdvals => svd::values_workspace(long, short),
+            Task::Eigvalsh => eigh::values_workspace(rows),
         };
         count.next_multiple_of(passes::LANES)
     }
@@ -308,6 +321,8 @@ pub(crate) unsafe fn run<T: Field>(
                     let (h, q) = (next(), next());
                     hessenberg::factors(a, rows, (h, q), work, inside);
                 }
+                Task::Svdvals => svd::values(a, (rows, columns), next(), work),
+                Task::Eigvalsh => eigh::values(a, rows, next(), work),
             }
         }
     });

@@ -56,6 +56,27 @@ fn careful_rotation<R: RealField>(f: R, g: R) -> (R, R, R) {
     (f / r, g / r, r * greatest)
 }
 
+/// What becomes of the rotations of sweeps, by which each of `SIDES` sets of vectors is multiplied.
+pub(super) trait Rotations<R, const SIDES: usize> {
+    /// Begins a sweep of at most `most` rotations at row `start`.
+    fn begin(&mut self, start: usize, ascends: bool, most: usize);
+
+    /// The next rotation of each side, by its cosine `c` and sine `s`. With `x` the carried row and `y` the next,
+    /// `c x + s y` replaces `x`, and `c y - s x` is carried on.
+    fn rotate(&mut self, rotations: [[R; 2]; SIDES]);
+}
+
+/// Rotations of no vectors, where only values are wanted.
+pub(super) struct NoVectors;
+
+impl<R, const SIDES: usize> Rotations<R, SIDES> for NoVectors {
+    #[inline(always)]
+    fn begin(&mut self, _: usize, _: bool, _: usize) {}
+
+    #[inline(always)]
+    fn rotate(&mut self, _: [[R; 2]; SIDES]) {}
+}
+
 /// The vectors of each side, and the logged rotations that are not applied yet.
 pub(super) struct RotationLog<'a, R, const SIDES: usize> {
     panels: [&'a mut [R]; SIDES],
@@ -103,27 +124,6 @@ impl<'a, R: RealField, const SIDES: usize> RotationLog<'a, R, SIDES> {
         }
         let rotations = notes.map(|notes| notes.as_chunks_mut().0);
         RotationLog { panels, rotations, used: 0, sweeps: SmallVec::new(), rows, par }
-    }
-
-    /// Begins a sweep of at most `most` rotations at row `start`.
-    pub(super) fn begin(&mut self, start: usize, ascends: bool, most: usize) {
-        if self.sweeps.len() == SWEEPS || self.used + most > self.rotations[0].len() {
-            self.apply();
-        }
-        self.sweeps.push(Sweep { start, count: 0, ascends, first: self.used });
-    }
-
-    /// Logs the next rotation of each side, by its cosine `c` and sine `s`. With `x` the carried row and `y` the next,
-    /// `c x + s y` replaces `x`, and `c y - s x` is carried on.
-    #[inline(always)]
-    pub(super) fn rotate(&mut self, rotations: [[R; 2]; SIDES]) {
-        for (notes, rotation) in self.rotations.iter_mut().zip(rotations) {
-            notes[self.used] = rotation;
-        }
-        self.used += 1;
-        if let Some(sweep) = self.sweeps.last_mut() {
-            sweep.count += 1;
-        }
     }
 
     /// Applies all logged rotations.
@@ -182,6 +182,26 @@ impl<'a, R: RealField, const SIDES: usize> RotationLog<'a, R, SIDES> {
         for (panel, to) in to.chunks_mut(width).enumerate() {
             let start = (panel * self.rows + row) * width;
             to.copy_from_slice(&self.panels[side][start..start + to.len()]);
+        }
+    }
+}
+
+impl<R: RealField, const SIDES: usize> Rotations<R, SIDES> for RotationLog<'_, R, SIDES> {
+    fn begin(&mut self, start: usize, ascends: bool, most: usize) {
+        if self.sweeps.len() == SWEEPS || self.used + most > self.rotations[0].len() {
+            self.apply();
+        }
+        self.sweeps.push(Sweep { start, count: 0, ascends, first: self.used });
+    }
+
+    #[inline(always)]
+    fn rotate(&mut self, rotations: [[R; 2]; SIDES]) {
+        for (notes, rotation) in self.rotations.iter_mut().zip(rotations) {
+            notes[self.used] = rotation;
+        }
+        self.used += 1;
+        if let Some(sweep) = self.sweeps.last_mut() {
+            sweep.count += 1;
         }
     }
 }

@@ -5,7 +5,7 @@ use num_complex::Complex;
 use proptest::prelude::*;
 
 use super::passes::pieces;
-use super::{Field, RealField, eigh, svd};
+use super::{Field, RealField, eigh, francis, schur, svd};
 use crate::kernels::simd::at_every_level;
 use crate::par::Par;
 
@@ -137,6 +137,16 @@ fn svd_of<R: RealField>(a: &[R], (m, n): (usize, usize), full: bool, par: Par) -
     (u, s, vh)
 }
 
+/// The values alone.
+fn svdvals_of<T: Field>(a: &[T], (m, n): (usize, usize)) -> Vec<T> {
+    let (long, short) = (m.max(n), m.min(n));
+    let mut s = vec![T::ZERO; short];
+    with_room(svd::values_workspace(long, short), |work| {
+        svd::values(&mut a.to_vec(), (m, n), &mut s, work);
+    });
+    s
+}
+
 fn check_svd<R: RealField + Into<f64> + std::fmt::Debug>(kind: Kind, (m, n): (usize, usize), seed: u64) {
     let a = matrix::<R>(kind, (m, n), seed);
     let (wide, k) = (numbers(&a), m.min(n));
@@ -149,6 +159,7 @@ fn check_svd<R: RealField + Into<f64> + std::fmt::Debug>(kind: Kind, (m, n): (us
         let (u, s, vh) = svd_of(&a, (m, n), full, Par::Pool);
         let alone = svd_of(&a, (m, n), full, Par::Serial);
         assert!((&u, &s, &vh) == (&alone.0, &alone.1, &alone.2), "{what}: by other threads");
+        assert!(svdvals_of(&a, (m, n)) == s, "{what}: without vectors");
         let values: Vec<f64> = s.iter().map(|&s| s.into()).collect();
         assert!(values.windows(2).all(|pair| pair[0] >= pair[1]) && values[k - 1] >= 0.0, "{what}: {s:?}");
         let (width, height) = (u.len() / m, vh.len() / n);
@@ -182,6 +193,9 @@ where
     };
     let (w, v) = run(Par::Pool);
     assert!((&w, &v) == (&run(Par::Serial).0, &run(Par::Serial).1), "{what}: by other threads");
+    let mut alone = vec![T::ZERO; n];
+    with_room(eigh::values_workspace(n), |work| eigh::values(a, n, &mut alone, work));
+    assert!(alone.iter().map(wide).eq(w.iter().copied()), "{what}: without vectors");
     let matrix: Vec<C> = a.iter().map(wide).collect();
     let (unit, eps): (f64, f64) = (greatest(&matrix), T::Real::EPSILON.into());
     let slack = 20.0 * eps * n as f64;
@@ -245,9 +259,64 @@ fn spectra_of_more_rotations_than_are_noted_down_at_once() {
     }
 }
 
+/// The eigenvalues of real matrices by two shifts at a time: of a rotated block-diagonal matrix with known values.
+fn check_francis<R: RealField + Into<f64>>(n: usize, seed: u64)
+where
+    Complex<R>: Field<Real = R>,
+{
+    let mut draws = Draws(seed);
+    let mut own: Vec<C> = Vec::new();
+    let mut blocks = vec![0.0; n * n];
+    while own.len() < n {
+        let (at, re, im) = (own.len(), draws.next(), draws.next());
+        blocks[at * n + at] = re;
+        own.push(C::from(re));
+        if at + 1 < n && im > -0.5 {
+            (blocks[at * n + at + 1], blocks[(at + 1) * n + at]) = (im, -im);
+            blocks[(at + 1) * n + at + 1] = re;
+            own[at] = C::new(re, im.abs());
+            own.push(C::new(re, -im.abs()));
+        }
+    }
+    // Reflections from both sides keep the values, and their conditions.
+    for _ in 0..3 {
+        let vector: Vec<f64> = (0..n).map(|_| draws.next()).collect();
+        let square: f64 = vector.iter().map(|x| x * x).sum();
+        for transposed in [false, true] {
+            let index = |i: usize, j: usize| if transposed { j * n + i } else { i * n + j };
+            for j in 0..n {
+                let along: f64 = (0..n).map(|i| vector[i] * blocks[index(i, j)]).sum();
+                (0..n).for_each(|i| blocks[index(i, j)] -= 2.0 * along / square * vector[i]);
+            }
+        }
+    }
+    let a: Vec<Complex<R>> = blocks.iter().map(|&x| Complex::new(R::from_f64(x), R::ZERO)).collect();
+    let mut found = vec![Complex::<R>::ZERO; n];
+    let converged =
+        with_room(schur::workspace::<Complex<R>>(n), |work| francis::values(&a, n, &mut found, work));
+    assert!(converged, "{n} rows, seed {seed}");
+    let slack = 40.0 * n as f64 * R::EPSILON.into();
+    for x in found {
+        let x = C::new(x.re.into(), x.im.into());
+        let distance = |at: &usize| (own[*at] - x).norm();
+        let nearest = (0..own.len()).min_by(|i, j| distance(i).total_cmp(&distance(j))).unwrap();
+        assert!(distance(&nearest) <= slack, "{n} rows, seed {seed}: {x} is {:e} off", distance(&nearest));
+        own.swap_remove(nearest);
+    }
+}
+
+#[test]
+fn eigenvalues_of_real_matrices() {
+    for (seed, n) in [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 31, 50, 64].into_iter().enumerate() {
+        check_francis::<f32>(n, seed as u64);
+        check_francis::<f64>(n, seed as u64);
+    }
+}
+
 #[test]
 fn every_instruction_set_gives_factors() {
     at_every_level(|| {
+        check_francis::<f64>(19, 3);
         check_svd::<f32>(Kind::Even, (35, 20), 3);
         check_svd::<f64>(Kind::LowRank, (20, 20), 3);
         check_symmetric::<f32>(Kind::Even, 35, 3);
@@ -266,6 +335,12 @@ fn pieces_are_all_of_a_slice() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn eigenvalues_of_any_real_matrix(n in 1usize..24, seed: u64) {
+        check_francis::<f32>(n, seed);
+        check_francis::<f64>(n, seed);
+    }
 
     #[test]
     fn spectra_of_any_matrix(

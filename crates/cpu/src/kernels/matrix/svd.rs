@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::eigh::{real_parts, reals_per_element};
 use super::passes::{LANES, accumulate, stride, transpose};
-use super::rotations::{self, RotationLog};
+use super::rotations::{self, NoVectors, RotationLog};
 use super::{Field, RealField, bidiagonal, golub_kahan, qr, split_workspace};
 use crate::kernels::linalg::gemm;
 use crate::par::Par;
@@ -45,60 +45,13 @@ pub(super) fn factors<T: Field>(
         }
         return;
     }
-    if !a.iter().all(|x| x.is_finite()) {
-        return spoil([u, s, vh]);
-    }
     let zero = <T::Real as Field>::ZERO;
-    let greatest = a.iter().fold(zero, |most, x| if x.abs() > most { x.abs() } else { most });
-    // Scaling by a power of two is exact. Elements stay unscaled if a magnitude of finite parts overflows.
-    let scale = if greatest > zero && greatest.is_finite() {
-        greatest.power_of_two()
-    } else {
-        <T::Real as Field>::ONE
-    };
-    let over = T::from_real(scale);
-    for x in a.iter_mut() {
-        *x = x.over(over);
-    }
-
-    let (square, step, far) = (room_for(short), stride(short), stride(long));
-    let rows = split_workspace(&mut work, 2 * square);
-    let vectors = split_workspace(&mut work, 2 * square);
-    let diagonal = &mut split_workspace(&mut work, step)[..short];
-    let off_diagonal = &mut split_workspace(&mut work, step)[..short];
+    let (square, step, far, wide) = (room_for(short), stride(short), stride(long), m < n);
     let notes = [(); 2].map(|()| split_workspace(&mut work, rotations::notes(short)));
-    let wide = m < n;
-    // The columns of the matrix, or of its transpose if it is wide, as rows.
-    let mut outer = None;
-    if long > short {
-        let columns = split_workspace(&mut work, short * far);
-        let reflections = split_workspace(&mut work, short * far);
-        if wide {
-            copy_rows(a, columns, (short, long, far));
-        } else {
-            transpose(a, n, columns, far, (m, n));
-        }
-        qr::reduce(columns, (long, short), far, reflections, work);
-        for j in 0..short {
-            let row = &mut rows[j * step..(j + 1) * step];
-            row.fill(T::ZERO);
-            row[..j + 1].copy_from_slice(&columns[j * far..j * far + j + 1]);
-        }
-        outer = Some(reflections);
-    } else {
-        transpose(a, n, rows, step, (m, n));
-    }
-    let (left, right) = vectors.split_at_mut(square);
-    let reduced = bidiagonal::ROWS * step;
-    bidiagonal::reduce(
-        &mut rows[..short * step],
-        (short, step),
-        [&mut left[..short * step], &mut right[..short * step]],
-        diagonal,
-        off_diagonal,
-        &mut work[..reduced],
-    );
-
+    let Some(reduced) = reduced(a, (m, n), 2, &mut work) else {
+        return spoil([u, s, vh]);
+    };
+    let Reduced { scale, rows, vectors: [left, right], diagonal, off_diagonal, outer } = reduced;
     let (of_left, of_right) = rows.split_at_mut(square);
     let (of_left, of_right) = (&mut of_left[..short * step], &mut of_right[..short * step]);
     accumulate(&left[..short * step], (short - 1, 0), step, of_left, par);
@@ -178,6 +131,112 @@ pub(super) fn factors<T: Field>(
             }
         }
     }
+}
+
+/// Workspace elements of the values of a matrix.
+pub(super) fn values_workspace(long: usize, short: usize) -> usize {
+    let count = 3 * room_for(short) + (bidiagonal::ROWS + 2) * stride(short);
+    if long == short {
+        return count;
+    }
+    count + 2 * short * stride(long) + qr::reduce_workspace(short)
+}
+
+/// The values, descending, equal to those of [`factors`]: without vectors the steps take a time proportional to the square
+/// of the size. All are NaN if an element of the matrix is not finite or the iteration does not converge.
+pub(super) fn values<T: Field>(a: &mut [T], (m, n): (usize, usize), s: &mut [T], mut work: &mut [T]) {
+    let short = m.min(n);
+    if short == 0 {
+        return;
+    }
+    let nan = T::from_real(T::Real::NAN);
+    let Some(reduced) = reduced(a, (m, n), 1, &mut work) else {
+        return s.fill(nan);
+    };
+    let Reduced { scale, rows: _, vectors: _, diagonal, off_diagonal, outer: _ } = reduced;
+    if T::COMPLEX {
+        diagonal.iter_mut().chain(&mut *off_diagonal).for_each(|x| *x = T::from_real(x.abs()));
+    }
+    let (diagonal, off_diagonal) = (real_parts(diagonal, short), real_parts(off_diagonal, short));
+    if !golub_kahan::iterate(diagonal, off_diagonal, &mut NoVectors) {
+        return s.fill(nan);
+    }
+    for (s, column) in s.iter_mut().zip(descending(diagonal)) {
+        *s = T::from_real(diagonal[column].abs() * scale);
+    }
+}
+
+/// A matrix, divided by a power of two near its greatest magnitude and reduced to a bidiagonal one.
+struct Reduced<'a, T: Field> {
+    scale: T::Real,
+    /// The memory of the matrix, which is free.
+    rows: &'a mut [T],
+    /// The unit vectors of the reflections from the left and from the right.
+    vectors: [&'a mut [T]; 2],
+    diagonal: &'a mut [T],
+    off_diagonal: &'a mut [T],
+    /// The unit vectors of the reflections that made the matrix square, if it was not.
+    outer: Option<&'a mut [T]>,
+}
+
+/// Reduces a matrix, whose memory takes so many squares; `None` if an element is not finite.
+fn reduced<'a, T: Field>(
+    a: &mut [T],
+    (m, n): (usize, usize),
+    squares: usize,
+    work: &mut &'a mut [T],
+) -> Option<Reduced<'a, T>> {
+    if !a.iter().all(|x| x.is_finite()) {
+        return None;
+    }
+    let (long, short) = (m.max(n), m.min(n));
+    let zero = <T::Real as Field>::ZERO;
+    let greatest = a.iter().fold(zero, |most, x| if x.abs() > most { x.abs() } else { most });
+    // Scaling by a power of two is exact. Elements stay unscaled if a magnitude of finite parts overflows.
+    let scale = if greatest > zero && greatest.is_finite() {
+        greatest.power_of_two()
+    } else {
+        <T::Real as Field>::ONE
+    };
+    let over = T::from_real(scale);
+    for x in a.iter_mut() {
+        *x = x.over(over);
+    }
+
+    let (square, step, far) = (room_for(short), stride(short), stride(long));
+    let rows = split_workspace(work, squares * square);
+    let (left, right) = (split_workspace(work, square), split_workspace(work, square));
+    let diagonal = &mut split_workspace(work, step)[..short];
+    let off_diagonal = &mut split_workspace(work, step)[..short];
+    // The columns of the matrix, or of its transpose if it is wide, as rows.
+    let mut outer = None;
+    if long > short {
+        let columns = split_workspace(work, short * far);
+        let reflections = split_workspace(work, short * far);
+        if m < n {
+            copy_rows(a, columns, (short, long, far));
+        } else {
+            transpose(a, n, columns, far, (m, n));
+        }
+        qr::reduce(columns, (long, short), far, reflections, work);
+        for j in 0..short {
+            let row = &mut rows[j * step..(j + 1) * step];
+            row.fill(T::ZERO);
+            row[..j + 1].copy_from_slice(&columns[j * far..j * far + j + 1]);
+        }
+        outer = Some(reflections);
+    } else {
+        transpose(a, n, rows, step, (m, n));
+    }
+    bidiagonal::reduce(
+        &mut rows[..short * step],
+        (short, step),
+        [&mut left[..short * step], &mut right[..short * step]],
+        diagonal,
+        off_diagonal,
+        &mut work[..bidiagonal::ROWS * step],
+    );
+    Some(Reduced { scale, rows, vectors: [left, right], diagonal, off_diagonal, outer })
 }
 
 /// Makes the elements of a bidiagonal matrix real and not negative. `left` and `right` hold the columns of its factors in
