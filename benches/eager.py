@@ -1,5 +1,6 @@
-"""Every eager operation on 2^20 elements, beside NumPy with a contiguous result, and what is made of
-operations, on few elements too.
+"""Every eager operation on 2^20 elements, beside NumPy with a contiguous result.
+
+Functions that are made of operations have rows of few elements, too.
 
 A row is checked before it is timed. Our calls and NumPy's alternate, and the least of many runs
 of each counts. Operations that NumPy lacks are timed alone, or beside SciPy if it has them.

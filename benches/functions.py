@@ -94,7 +94,7 @@ def reduction_rows(x: Arrays, t: Tensors) -> Iterator[Row]:
             lambda dtype=dtype: np.average(x[dtype], weights=x[dtype.replace("f", "g")]),
         )
         for name, q in (("quantile", 0.3), ("percentile", 30.0), ("nanquantile", 0.3)):
-            theirs = lambda a, f=getattr(np, name), q=q: f(a, q)  # noqa: E731
+            theirs = lambda a, name=name, q=q: getattr(np, name)(a, q)  # noqa: E731
             yield from both(name, theirs, [x[dtype]], dtype, q=q)
         yield from both("trapezoid", np.trapezoid, [x[dtype]], dtype)
         yield from both("gradient", np.gradient, [x[dtype]], dtype)
@@ -138,7 +138,6 @@ def order_rows(x: Arrays, t: Tensors) -> Iterator[Row]:
                 # Elements near an edge may be counted on its other side.
                 False,
             )
-        middle = lambda a: np.partition(a, len(a) // 2)  # noqa: E731
         for count in (COUNT, FEW):
             part = a[:count].copy()
             note = dtype if count == COUNT else f"{dtype}, few"
@@ -146,7 +145,7 @@ def order_rows(x: Arrays, t: Tensors) -> Iterator[Row]:
                 "partition",
                 note,
                 bound("partition", dn.tensor(part), count // 2),
-                lambda part=part: middle(part),
+                lambda part=part: np.partition(part, len(part) // 2),
                 False,
             )
     counts = x["j32"].astype(np.int64)

@@ -315,8 +315,7 @@ pub fn interp<B: Builder>(
     }
     let merged = got.dtype.merge(ends.dtype);
     let dtype = merged.merge(values.dtype).to_float();
-    let place =
-        if merged.is_inexact() { working_dtype(merged.merge(dtype.to_real())) } else { DType::F64 };
+    let place = if merged.is_inexact() { working_dtype(merged.merge(dtype.to_real())) } else { DType::F64 };
     let value = if values.dtype.is_inexact() { working_dtype(dtype) } else { accumulation_dtype(dtype) };
     let (mut x, mut xp) = (unnamed(b, x)?, unnamed(b, xp)?);
     let fp = unnamed(b, fp)?;
