@@ -419,7 +419,8 @@ pub trait BuildMatrix: Builder + Sized {
             return compose::matrix::norm(self, &x, order, &axes, keep_axes);
         };
         let mut options = NormOrder::options(order).to_vec();
-        options.push(keep_axes.into());
+        // Without axes, tensors of other ranks than matrices are vectors.
+        options.extend([keep_axes.into(), matches!(axes, Axes::All).into()]);
         options.extend(along.iter().map(|axis| axis.index() as u64));
         self.composite(Composite::new("norm", &options), [x], &|b, [x]| {
             compose::matrix::norm(b, x, order, &axes, keep_axes)

@@ -148,7 +148,7 @@ fn factorial_remainder<B: Builder>(b: &mut B, k: &B::V) -> Result<B::V> {
     b.multiply(sum, place)
 }
 
-/// Poisson-distributed counts with the mean `lam`. Below 10 they are found by inversion (see [`search`]), from 10 on
+/// Poisson-distributed counts with the mean `lam`. Below 10 they are found by inversion (see `search`), from 10 on
 /// they are rejected: Hoermann, "The transformed rejection method for generating Poisson random variables" (1993),
 /// algorithm PTRS. As integers, a count for a mean that is negative or NaN is 0.
 ///
@@ -269,7 +269,7 @@ impl Hat {
 }
 
 /// Binomially distributed counts of `n` trials with the probability `p`. Where fewer than 10 successes are expected,
-/// or failures, they are found by inversion (see [`search`]). Elsewhere candidates are rejected: Hoermann, "The
+/// or failures, they are found by inversion (see `search`). Elsewhere candidates are rejected: Hoermann, "The
 /// generation of binomial random variates" (1993), algorithm BTRS. As integers, counts for invalid parameters are 0.
 ///
 /// # Errors

@@ -98,7 +98,7 @@ pub(super) fn log10(m: &mut Floats, x: Val) -> Val {
         return m.div(log, LN_10);
     }
     // log10(2) and 1 / log(10), each in two parts: products of the first ones are exact.
-    const LOG10_2: [f64; 2] = [0.301_029_995_663_611_77, 3.694_239_077_158_930_8e-13];
+    const LOG10_2: [f64; 2] = [0.301_029_995_663_611_77, 3.694_239_077_158_931e-13];
     const INVERSE: [f64; 2] = [0.434_294_481_878_168_9, 2.508_294_671_164_527_5e-11];
     const UPPER: u64 = 0xFFFF_FFFF_0000_0000;
     let (mantissa, k) = split_any(m, x);
