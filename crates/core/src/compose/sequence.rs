@@ -41,7 +41,13 @@ pub fn trapezoid<B: Builder>(b: &mut B, y: &B::V, x: Option<&B::V>, dx: f64, axi
             let plain = right.shape.without_names();
             let x = b.reshape_to(x, plain)?;
             // Differences of integers are exact, those of floats are as exact as the heights.
-            let place = if right.dtype.is_float() { dtype.to_real() } else { right.dtype };
+            let place = if right.dtype.is_complex() {
+                dtype
+            } else if right.dtype.is_float() {
+                dtype.to_real()
+            } else {
+                right.dtype
+            };
             let x = b.as_type(x, exact_dtype(place))?;
             match right.shape.sizes() {
                 &[length] if length == size => Some(along(b, &x, axis, got.shape.rank())?),
