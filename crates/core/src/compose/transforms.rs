@@ -354,7 +354,8 @@ pub fn frequencies<B: Builder>(
             b.multiply(value, n as f64)?
         }
         Arg::Number(Number::Complex(number)) => {
-            let (option, given, required) = ("d", number.to_string(), "a real number".to_owned());
+            let given = format!("{}{:+}j", number.re, number.im);
+            let (option, required) = ("d", "a real number".to_owned());
             return Err(ErrorKind::OptionValue { op, option, given, required }.into());
         }
         Arg::Number(number) => b.constant(working, number.to_f64() * n as f64)?,
