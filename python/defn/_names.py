@@ -7,7 +7,6 @@ This module runs only when a name is wrong: public functions pass unknown option
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import os
 import re
@@ -131,6 +130,9 @@ def _name(function: FunctionType) -> str:
 
 def unknown_name(where: str, name: str, module: ModuleType | None = None) -> UnknownNameError:
     """The error for a name that the package, or one of its modules, does not have."""
+    # Not imported with the package, since only errors need it.
+    import difflib
+
     import defn
 
     module = module or defn

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from defn import _core
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
     from types import ModuleType
 
 __all__ = ["Plugin", "custom_calls", "plugins"]
@@ -73,6 +73,7 @@ def _announced() -> Iterator[Plugin]:
 def _of_module(module: str, name: str, found: str) -> Iterator[Plugin]:
     """The plugin in the directory of a package, which is not imported."""
     from importlib import util
+    from pathlib import Path
 
     try:
         spec = util.find_spec(module)
