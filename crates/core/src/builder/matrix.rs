@@ -420,7 +420,7 @@ pub trait BuildMatrix: Builder + Sized {
         };
         let mut options = NormOrder::options(order).to_vec();
         // Without axes, tensors of other ranks than matrices are vectors.
-        options.extend([keep_axes.into(), matches!(axes, Axes::All).into()]);
+        options.extend([keep_axes, matches!(axes, Axes::All)].map(u64::from));
         options.extend(along.iter().map(|axis| axis.index() as u64));
         self.composite(Composite::new("norm", &options), [x], &|b, [x]| {
             compose::matrix::norm(b, x, order, &axes, keep_axes)
