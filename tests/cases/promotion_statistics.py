@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import defn as dn
-from cases.dtypes import ALL, FLOATS, INTEGERS, REAL, is_whole, limits, widen
+from cases.dtypes import FLOATS, INTEGERS, REAL, is_whole, limits, widen
 from cases.promotion import VARIANCE, Random, Row, an_axis, dtype_of, folded, some_axes
 
 EVEN = (((2, 4),), ((4,),), ((2, 4, 2),))
