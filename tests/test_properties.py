@@ -329,4 +329,7 @@ def compare(call: Call, got: dn.Tensor, want: dn.Tensor) -> None:
         ulps = max(4.0, tolerance(call.name, call.dtype, dtype)) * (XLA_ULPS if on_xla() else 1)
         sizes = [np.abs(array.astype(complex)).max(initial=1.0) for array in call.arrays]
         ok = close(left, right, dtype, ulps, 16.0 * max(sizes) ** 2)
+    if on_xla() and dtype == "f8_e4m3fn":
+        # XLA's conversion on the CPU gives -448 for some NaN, if it is fused with what makes the NaN.
+        ok = ok | (np.isnan(right.astype(np.float32)) & (left.astype(np.float32) == -448))
     assert ok.all(), f"{call}\ngot\n{left}\nwant\n{right}"

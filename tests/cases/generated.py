@@ -73,7 +73,7 @@ FIRST: dict[str, Callable[[Drawing], tuple[int, ...]]] = {
     **dict.fromkeys(["expm", "hessenberg", "logm", "schur", "sqrtm"], matrices),
     "toeplitz": lambda drawing: (drawing.integer(0, 4),),
     **dict.fromkeys(["qr", "svd", "pinv", "adjoint", "norm", "matrix_rank"], rank_two),
-    "gradient": solid,
+    "gradient": lambda d: [(4,), (2, 3), (3, 3), (3, 4, 3)][d.integer(0, 3)],
     "corrcoef": lambda d: d.choice([(3,), (2, 3), (3, 1)]),
     **dict.fromkeys(
         ["searchsorted", "convolve", "correlate", "polyval"], lambda d: (d.integer(0, 4),)
@@ -110,6 +110,13 @@ def factors(drawing: Drawing) -> list[Leaf]:
     """Three square matrices of one shape, which is that of the first tensor."""
     drawing.shape = matrices(drawing)
     return [drawing.leaf(drawing.shape) for _ in range(3)]
+
+
+def distances(drawing: Drawing) -> list[Any]:
+    """None, a number, a tensor, or sometimes more of them than there are axes."""
+    if not drawing.often():
+        return drawing.tensors()
+    return drawing.choice([[], [0.5], [2]]) if drawing.coin() else [drawing.leaf((), names=None)]
 
 
 # How to draw a parameter, by its name; other parameters are drawn by their annotations.
@@ -235,7 +242,7 @@ def drawn(draw: Callable[..., Any], name: str) -> Call:
         if optional and parameter.name != "size" and drawing.coin():
             continue
         if parameter.kind is parameter.VAR_POSITIONAL:
-            drawing.call.args += drawing.tensors()
+            drawing.call.args += distances(drawing) if name == "gradient" else drawing.tensors()
             continue
         value = argument(drawing, parameter)
         if parameter.kind is parameter.KEYWORD_ONLY:
