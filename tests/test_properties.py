@@ -330,6 +330,6 @@ def compare(call: Call, got: dn.Tensor, want: dn.Tensor) -> None:
         sizes = [np.abs(array.astype(complex)).max(initial=1.0) for array in call.arrays]
         ok = close(left, right, dtype, ulps, 16.0 * max(sizes) ** 2)
     if on_xla() and dtype == "f8_e4m3fn":
-        # XLA's conversion on the CPU gives -448 for some NaN, if it is fused with what makes the NaN.
+        # Fused with what makes a NaN, XLA's conversion on the CPU gives -448 for some of them.
         ok = ok | (np.isnan(right.astype(np.float32)) & (left.astype(np.float32) == -448))
     assert ok.all(), f"{call}\ngot\n{left}\nwant\n{right}"
