@@ -30,7 +30,6 @@ def both(
     theirs: Callable[..., object] | None,
     arrays: list[np.ndarray],
     note: str,
-    checked: bool = True,
     **options: object,
 ) -> Iterator[Row]:
     """The row of a function on whole arrays, and the one on their first elements."""
@@ -38,7 +37,7 @@ def both(
         part = [np.ascontiguousarray(array[:count]) for array in arrays]
         call = bound(name, *(dn.tensor(array) for array in part), **options)
         text = note if count > FEW else f"{note}, few"
-        yield Row(name, text, call, theirs and (lambda part=part: theirs(*part)), checked)
+        yield Row(name, text, call, theirs and (lambda part=part: theirs(*part)))
 
 
 def elementwise_rows(x: Arrays, t: Tensors) -> Iterator[Row]:
@@ -138,13 +137,10 @@ def order_rows(x: Arrays, t: Tensors) -> Iterator[Row]:
                 # Elements near an edge may be counted on its other side.
                 False,
             )
-        for count in (COUNT, FEW):
-            part = a[:count].copy()
-            note = dtype if count == COUNT else f"{dtype}, few"
             yield Row(
                 "partition",
                 note,
-                bound("partition", dn.tensor(part), count // 2),
+                bound("partition", p, count // 2),
                 lambda part=part: np.partition(part, len(part) // 2),
                 False,
             )
@@ -230,29 +226,26 @@ def moved_rows(x: Arrays, t: Tensors) -> Iterator[Row]:
 def matrix_rows(x: Arrays, t: Tensors) -> Iterator[Row]:
     """Functions of matrices, some with factors of arbitrary signs."""
     linalg = scipy_linalg
-    whole = {
+    functions = {
         "svdvals": np.linalg.svdvals,
         "slogdet": np.linalg.slogdet,
         "cond": np.linalg.cond,
         "norm": np.linalg.norm,
         "matrix_rank": np.linalg.matrix_rank,
         "eigvalsh": np.linalg.eigvalsh,
+        "eig": np.linalg.eig,
+        "eigvals": np.linalg.eigvals,
     }
-    loose = {"eig": np.linalg.eig, "eigvals": np.linalg.eigvals}
     if linalg is not None:
-        loose["hessenberg"] = linalg.hessenberg
-        loose["schur"] = lambda a: linalg.schur(a, output="complex")
-        whole.update(expm=linalg.expm)
-        loose.update(sqrtm=linalg.sqrtm, logm=linalg.logm)
+        functions["hessenberg"] = linalg.hessenberg
+        functions["schur"] = lambda a: linalg.schur(a, output="complex")
+        functions.update(expm=linalg.expm, sqrtm=linalg.sqrtm, logm=linalg.logm)
     rng = np.random.default_rng(21)
     for side in (4, 32, 128):
         # Near the identity, all have real logarithms.
         a = rng.standard_normal((side, side)) / side + np.eye(side)
         b = dn.tensor(a)
-        for name, theirs in whole.items():
-            call = bound(f"linalg.{name}", b)
-            yield Row(f"linalg.{name}", f"f64 {side}", call, lambda f=theirs, a=a: f(a), False)
-        for name, theirs in loose.items():
+        for name, theirs in functions.items():
             call = bound(f"linalg.{name}", b)
             yield Row(f"linalg.{name}", f"f64 {side}", call, lambda f=theirs, a=a: f(a), False)
 

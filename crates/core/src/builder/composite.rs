@@ -15,7 +15,7 @@ use crate::backend::{Backend, Checks, Executable};
 use crate::error::Result;
 use crate::profile;
 use crate::region::Region;
-use crate::shape::{Axes, TensorType};
+use crate::shape::{Axes, Axis, TensorType};
 use crate::tensor::Tensor;
 use crate::trace::{self, Trace};
 
@@ -40,6 +40,12 @@ impl Composite {
         Composite { name, options: SmallVec::from_slice(options) }
     }
 
+    /// The function with axes as further options.
+    pub(super) fn over(name: &'static str, options: &[u64], axes: &[Axis]) -> Composite {
+        let axes = axes.iter().map(|axis| axis.index() as u64);
+        Composite { name, options: options.iter().copied().chain(axes).collect() }
+    }
+
     /// The name.
     pub fn name(&self) -> &'static str {
         self.name
@@ -60,10 +66,9 @@ pub(super) fn reduction<B: Builder>(
     body: &dyn Fn(&mut B, &B::V, &Axes) -> Result<B::V>,
 ) -> Result<B::V> {
     let axes = b.ty(&x).shape.resolve_all(name, axes)?;
-    let mut words = SmallVec::<[u64; 8]>::from_slice(options);
-    words.extend(axes.iter().map(|axis| axis.index() as u64));
+    let function = Composite::over(name, options, &axes);
     let axes = Axes::from(axes);
-    b.composite(Composite::new(name, &words), [x], &|b, [x]| body(b, x, &axes))
+    b.composite(function, [x], &|b, [x]| body(b, x, &axes))
 }
 
 /// The bytes of operands from which a call counts as large.

@@ -418,11 +418,10 @@ pub trait BuildMatrix: Builder + Sized {
         let Ok(along) = self.ty(&x).shape.resolve_all("norm", &axes) else {
             return compose::matrix::norm(self, &x, order, &axes, keep_axes);
         };
-        let mut options = NormOrder::options(order).to_vec();
+        let [kind, power] = NormOrder::options(order);
         // Without axes, tensors of other ranks than matrices are vectors.
-        options.extend([keep_axes, matches!(axes, Axes::All)].map(u64::from));
-        options.extend(along.iter().map(|axis| axis.index() as u64));
-        self.composite(Composite::new("norm", &options), [x], &|b, [x]| {
+        let options = [kind, power, keep_axes.into(), matches!(axes, Axes::All).into()];
+        self.composite(Composite::over("norm", &options, &along), [x], &|b, [x]| {
             compose::matrix::norm(b, x, order, &axes, keep_axes)
         })
     }

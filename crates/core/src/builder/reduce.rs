@@ -190,10 +190,10 @@ pub trait BuildReduce: Builder + Sized {
         let (x, weights) = self.weak_pair("weighted_mean", x, weights)?;
         let axes = axes.into();
         // Weights for each of the axes differ from weights of all elements: whether the axes are given is an option.
-        let mut options = vec![u64::from(keep_axes), u64::from(matches!(axes, Axes::All))];
+        let options = [keep_axes, matches!(axes, Axes::All)].map(u64::from);
         let resolved = self.ty(&x).shape.resolve_all("weighted_mean", &axes)?;
-        options.extend(resolved.iter().map(|axis| axis.index() as u64));
-        self.composite(Composite::new("weighted_mean", &options), [x, weights], &|b, [x, weights]| {
+        let function = Composite::over("weighted_mean", &options, &resolved);
+        self.composite(function, [x, weights], &|b, [x, weights]| {
             compose::reduce::weighted_mean(b, x, weights, &axes, keep_axes)
         })
     }

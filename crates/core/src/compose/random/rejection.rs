@@ -132,8 +132,8 @@ fn rest(
     let marks = graph.as_type(marks, dtype)?;
     let ranks = graph.cumulative_sum(marks, 0, false)?;
     let count = graph.slice_along_axis(ranks, size as i64 - 1, 1, 0, 1)?;
-    let places = graph.iota(few.clone(), dtype, None)?;
-    let is_drawn = graph.less(places, count)?;
+    let position = graph.iota(few.clone(), dtype, None)?;
+    let is_drawn = graph.less(position, count)?;
     let start = graph.full(few.clone(), draw.dtype, 0)?;
     let short = Draw { op: draw.op, key: draw.key, dtype: draw.dtype, shape: few };
     let [_, _, drawn] = trips(graph, &short, is_drawn, start, captures, 0, candidate)?;

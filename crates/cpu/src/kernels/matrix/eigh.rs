@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::passes::{Term, accumulate, inner, lane, reflector, stride, update};
 use super::rotations::{self, NoVectors, RotationLog, Rotations, rotation};
-use super::{Field, RealField, split_workspace};
+use super::{Field, RealField, scale_of, split_workspace};
 use crate::par::{Par, poll_within_chunk};
 
 /// Most sweeps for one eigenvalue before the iteration gives up; two or three are usual.
@@ -131,22 +131,7 @@ struct Reduced<'a, T: Field> {
 
 /// Reduces the Hermitian part of a matrix; `None` if an element is not finite.
 fn reduced<'a, T: Field>(a: &[T], n: usize, work: &mut &'a mut [T]) -> Option<Reduced<'a, T>> {
-    let zero = <T::Real as Field>::ZERO;
-    let mut greatest = zero;
-    for x in a {
-        if !x.is_finite() {
-            return None;
-        }
-        if x.abs() > greatest {
-            greatest = x.abs();
-        }
-    }
-    // Scaling by a power of two is exact. Elements stay unscaled if a magnitude of finite parts overflows.
-    let scale = if greatest > zero && greatest.is_finite() {
-        greatest.power_of_two()
-    } else {
-        <T::Real as Field>::ONE
-    };
+    let scale = scale_of(a)?;
     let step = stride(n);
     let matrix = split_workspace(work, n * step);
     let vectors = split_workspace(work, n * step);

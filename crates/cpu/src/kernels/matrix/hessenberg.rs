@@ -2,7 +2,7 @@
 //! 4th ed. 2013, 7.4.3).
 
 use super::passes::{Term, accumulate, add_rows, lane, reflector, stride, transpose, update};
-use super::{Field, RealField, split_workspace};
+use super::{Field, RealField, scale_of, split_workspace};
 use crate::par::{Par, poll_within_chunk};
 
 /// Workspace rows of [`reduce`].
@@ -49,22 +49,7 @@ pub(super) fn factors<T: Field>(
 /// Writes a matrix, divided by a power of two near its greatest magnitude, in zero-padded rows. Returns the divisor, or
 /// `None` if an element is not finite.
 pub(super) fn scaled_rows<T: Field>(a: &[T], n: usize, rows: &mut [T], step: usize) -> Option<T::Real> {
-    let zero = <T::Real as Field>::ZERO;
-    let mut greatest = zero;
-    for x in a {
-        if !x.is_finite() {
-            return None;
-        }
-        if x.abs() > greatest {
-            greatest = x.abs();
-        }
-    }
-    // Elements stay unscaled if a magnitude of finite parts overflows.
-    let scale = if greatest > zero && greatest.is_finite() {
-        greatest.power_of_two()
-    } else {
-        <T::Real as Field>::ONE
-    };
+    let scale = scale_of(a)?;
     let over = T::from_real(scale);
     for i in 0..n {
         let (own, rest) = rows[i * step..(i + 1) * step].split_at_mut(n);

@@ -328,6 +328,23 @@ pub(crate) unsafe fn run<T: Field>(
     });
 }
 
+/// A power of two near the greatest magnitude of the elements, so that division by it is exact; `None` if an element is
+/// not finite. It is 1 if all are zero, or if a magnitude of finite parts overflows.
+fn scale_of<T: Field>(a: &[T]) -> Option<T::Real> {
+    let zero = <T::Real as Field>::ZERO;
+    let mut greatest = zero;
+    for x in a {
+        if !x.is_finite() {
+            return None;
+        }
+        if x.abs() > greatest {
+            greatest = x.abs();
+        }
+    }
+    let is_usual = greatest > zero && greatest.is_finite();
+    Some(if is_usual { greatest.power_of_two() } else { <T::Real as Field>::ONE })
+}
+
 /// Splits `count` elements off the front of the workspace.
 fn split_workspace<'a, T>(work: &mut &'a mut [T], count: usize) -> &'a mut [T] {
     let (part, rest) = std::mem::take(work).split_at_mut(count);

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::eigh::{real_parts, reals_per_element};
 use super::passes::{LANES, accumulate, stride, transpose};
 use super::rotations::{self, NoVectors, RotationLog};
-use super::{Field, RealField, bidiagonal, golub_kahan, qr, split_workspace};
+use super::{Field, RealField, bidiagonal, golub_kahan, qr, scale_of, split_workspace};
 use crate::kernels::linalg::gemm;
 use crate::par::Par;
 
@@ -186,18 +186,8 @@ fn reduced<'a, T: Field>(
     squares: usize,
     work: &mut &'a mut [T],
 ) -> Option<Reduced<'a, T>> {
-    if !a.iter().all(|x| x.is_finite()) {
-        return None;
-    }
+    let scale = scale_of(a)?;
     let (long, short) = (m.max(n), m.min(n));
-    let zero = <T::Real as Field>::ZERO;
-    let greatest = a.iter().fold(zero, |most, x| if x.abs() > most { x.abs() } else { most });
-    // Scaling by a power of two is exact. Elements stay unscaled if a magnitude of finite parts overflows.
-    let scale = if greatest > zero && greatest.is_finite() {
-        greatest.power_of_two()
-    } else {
-        <T::Real as Field>::ONE
-    };
     let over = T::from_real(scale);
     for x in a.iter_mut() {
         *x = x.over(over);
