@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-WHEEL_MB = 12.0
+WHEEL_MB = 9.0
 IMPORT_MS = 30.0
 ROUNDS = 15
 
@@ -25,9 +25,9 @@ assert gradient.to_list() == [3.0, 12.0], gradient
 print("ran:", f"the gradient of sum(x ** 3) at [1, 2] is {gradient.to_list()}")
 """
 
-# NumPy is imported first, so that only the additional time counts.
+# NumPy and ml_dtypes are imported first, so that only the additional time counts.
 IMPORT = """
-import numpy, time
+import numpy, ml_dtypes, time
 start = time.perf_counter()
 import defn
 print(1e3 * (time.perf_counter() - start))
@@ -65,8 +65,8 @@ def main() -> int:
 
     middle, least = statistics.median(times), min(times)
     print(
-        f"import: {middle:.1f} ms beyond NumPy's own (median of {ROUNDS}, least {least:.1f}), "
-        f"budget {IMPORT_MS:.0f} ms"
+        f"import: {middle:.1f} ms beyond NumPy and ml_dtypes (median of {ROUNDS}, "
+        f"least {least:.1f}), budget {IMPORT_MS:.0f} ms"
     )
     print(f"wheel: {size:.2f} MB, budget {WHEEL_MB:.0f} MB")
     kept = middle <= IMPORT_MS and size <= WHEEL_MB

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import pathlib
 import subprocess
 import sys
@@ -88,12 +89,30 @@ def test_import_is_light() -> None:
         import sys
         import defn
         rare = {"ml_dtypes", "scipy", "asyncio", "attrs", "attr", "jax"}
+        rare |= {f"defn.{name}" for name in (*defn._MODULES, *defn._NAMES)}
         print(sorted(rare & set(sys.modules)))
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True
     )
     assert done.stdout == "[]\n"
+
+
+def test_late_imports_are_what_type_checkers_read() -> None:
+    """The two lists of what is imported at its first use are the same, and every name is found."""
+    tree = ast.parse(pathlib.Path(dn.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    declared = {
+        (node.module, name.name)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }
+    late = {("defn", name) for name in dn._MODULES}
+    late |= {(f"defn.{module}", name) for module, names in dn._NAMES.items() for name in names}
+    assert late == declared
+    for module, name in late:
+        assert getattr(dn, name) is getattr(sys.modules[module], name)
 
 
 def test_numpy_is_not_computing() -> None:

@@ -12,25 +12,11 @@ A function is traced once into a typed graph, checked, differentiated, compiled 
 
 from typing import TYPE_CHECKING
 
-from defn import (
-    _core,
-    backends,
-    compilers,
-    constants,
-    distributed,
-    engines,
-    graph,
-    linalg,
-    pjrt,
-    random,
-    tree,
-)
+from defn import _core, tree
 from defn._core import DType, Tensor
 from defn._notebook import attach as _attach_notebook
 from defn.about import axes, axis_index, axis_size, bit_size, compatible
-from defn.backends import Backend
 from defn.calls import block, optional, runtime_call
-from defn.compilers import Compiler
 from defn.containers import lazy, register_container
 from defn.control import (
     associative_scan,
@@ -66,7 +52,6 @@ from defn.errors import (
     TraceError,
     UnknownNameError,
 )
-from defn.formats import deserialize, load, load_numpy, save, serialize
 from defn.grad import custom_grad, grad, hessian, jacobian, stop_grad, value_and_grad, vjp
 from defn.jit import (
     Static,
@@ -83,18 +68,6 @@ from defn.jit import (
     keyword,
     options,
     to_backend,
-)
-from defn.memory import LiveTensors, MemoryReport, memory_report
-from defn.mesh import (
-    Mesh,
-    Sharded,
-    all_gather,
-    all_reduce,
-    collective_permute,
-    mesh_index,
-    mesh_size,
-    reduce_scatter,
-    shard,
 )
 from defn.ops import (
     arrange as _arrange,
@@ -180,19 +153,6 @@ from defn.ops.shape import *
 from defn.ops.special import *
 from defn.ops.vectorize import *
 from defn.ops.window import *
-from defn.pjrt import devices
-from defn.places import (
-    Pointer,
-    backend_copy,
-    backend_deallocate,
-    backend_transfer,
-    default_backend,
-    from_pointer,
-    scope,
-    to_pointer,
-    to_template,
-    with_default_backend,
-)
 from defn.reading import (
     inspect,
     to_batched,
@@ -202,7 +162,6 @@ from defn.reading import (
     to_list,
     to_number,
 )
-from defn.streams import Stream, stream
 from defn.tensors import attach as _attach
 from defn.threads import config, get_threads, set_threads
 from defn.updates import At
@@ -212,7 +171,48 @@ from defn.vmap import (
 )
 
 if TYPE_CHECKING:
-    from defn import array_api, blocks
+    from defn import (
+        array_api,
+        backends,
+        blocks,
+        compilers,
+        constants,
+        distributed,
+        engines,
+        graph,
+        linalg,
+        pjrt,
+        random,
+    )
+    from defn.backends import Backend
+    from defn.compilers import Compiler
+    from defn.formats import deserialize, load, load_numpy, save, serialize
+    from defn.memory import LiveTensors, MemoryReport, memory_report
+    from defn.mesh import (
+        Mesh,
+        Sharded,
+        all_gather,
+        all_reduce,
+        collective_permute,
+        mesh_index,
+        mesh_size,
+        reduce_scatter,
+        shard,
+    )
+    from defn.pjrt import devices
+    from defn.places import (
+        Pointer,
+        backend_copy,
+        backend_deallocate,
+        backend_transfer,
+        default_backend,
+        from_pointer,
+        scope,
+        to_pointer,
+        to_template,
+        with_default_backend,
+    )
+    from defn.streams import Stream, stream
 
 __all__ = [
     "At",
@@ -421,17 +421,45 @@ _attach()
 _attach_notebook()
 
 
+# Modules, and functions and classes of modules, that are imported where they are first used: with
+# them, the import of the package would take twice as long.
+_MODULES = (
+    *("array_api", "backends", "blocks", "compilers", "constants", "distributed", "engines"),
+    *("graph", "linalg", "pjrt", "random"),
+)
+_NAMES = {
+    "backends": ("Backend",),
+    "compilers": ("Compiler",),
+    "formats": ("deserialize", "load", "load_numpy", "save", "serialize"),
+    "memory": ("LiveTensors", "MemoryReport", "memory_report"),
+    "mesh": (
+        *("Mesh", "Sharded", "all_gather", "all_reduce", "collective_permute", "mesh_index"),
+        *("mesh_size", "reduce_scatter", "shard"),
+    ),
+    "pjrt": ("devices",),
+    "places": (
+        *("Pointer", "backend_copy", "backend_deallocate", "backend_transfer", "default_backend"),
+        *("from_pointer", "scope", "to_pointer", "to_template", "with_default_backend"),
+    ),
+    "streams": ("Stream", "stream"),
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
+
+
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Import a rarely used module, or raise an error that suggests the name to use instead."""
-        if name in ("array_api", "blocks"):
-            import importlib
+        """Import what is used for the first time, or raise an error that suggests another name."""
+        if name not in _MODULES and name not in _MODULE_OF:
+            from defn._names import unknown_name
 
-            return importlib.import_module(f"defn.{name}")
-        from defn._names import unknown_name
+            raise unknown_name("defn has nothing", name)
+        import importlib
 
-        raise unknown_name("defn has nothing", name)
+        module = importlib.import_module(f"defn.{_MODULE_OF.get(name, name)}")
+        value = module if name in _MODULES else getattr(module, name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

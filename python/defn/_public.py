@@ -43,7 +43,14 @@ def forwards(target: Callable[..., Any]) -> Callable[[F], F]:
 
 def public(function: F) -> F:
     """Let a function that has a body refuse unknown options before the body runs."""
-    return _build(function, function, by_position=False)
+    plain = cast("FunctionType", function)
+    code = plain.__code__
+    if code.co_flags & inspect.CO_VARARGS:
+        return _build(function, function, by_position=False)
+    # What takes everything by position needs no code of its own for the names of its options.
+    body = code.replace(co_argcount=code.co_argcount + code.co_kwonlyargcount, co_kwonlyargcount=0)
+    target = FunctionType(body, plain.__globals__, plain.__name__, None, plain.__closure__)
+    return _build(function, target, by_position=True)
 
 
 def _build(declared: F, target: Callable[..., Any], by_position: bool) -> F:
