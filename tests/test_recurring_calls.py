@@ -15,6 +15,8 @@ SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.5, -1.5, 1e30, -1e-30, 2.0, 3.0
 ONE = {
     "isfinite": dn.isfinite,
     "signbit": dn.signbit,
+    "square": dn.square,
+    "reciprocal": dn.reciprocal,
     "trunc": dn.trunc,
     "exp2": dn.exp2,
     "radians": dn.radians,
@@ -69,6 +71,51 @@ def test_large_operands(name: str) -> None:
     a = dn.tensor(np.concatenate([rng.standard_normal(30_000), SPECIAL]).astype(np.float32))
     b = dn.tensor(np.concatenate([SPECIAL, rng.standard_normal(30_000)]).astype(np.float32))
     repeated((lambda: ONE[name](a)) if name in ONE else (lambda: TWO[name](a, b)), 4)
+
+
+SMALL = {
+    **{name: (call, 1) for name, call in ONE.items()},
+    **{name: (call, 2) for name, call in TWO.items()},
+    **{
+        name: (getattr(dn, name), 1)
+        for name in ("lgamma", "digamma", "trigamma", "i0", "i0e", "i1", "i1e", "ndtr", "ndtri")
+    },
+    **{name: (getattr(dn, name), 2) for name in ("betaln", "gammainc", "gammaincc")},
+    "betainc": (dn.betainc, 3),
+}
+
+
+@pytest.mark.parametrize("dtype", ["bool", "u8", "s32", "s64", "bf16", "f32", "f64", "c64"])
+@pytest.mark.parametrize("name", SMALL)
+def test_the_fast_path_converts_operands_as_the_general_one(name: str, dtype: str) -> None:
+    """Names of axes, dtypes and errors are those of the first call."""
+    call, count = SMALL[name]
+    values = [[1, 0, 1], [1, 1, 0], [1, 1, 1]]
+    operands = [dn.tensor(value, dtype=dtype, names=["n"]) for value in values[:count]]
+    try:
+        first = call(*operands)
+    except dn.Error as error:
+        for _ in range(CALLS):
+            with pytest.raises(type(error)):
+                call(*operands)
+        return
+    for _ in range(CALLS):
+        again = call(*operands)
+        assert (again.dtype, again.names) == (first.dtype, first.names)
+        # NumPy does not know that bf16 has NaN.
+        assert_array_equal(*(dn.as_type(x, "c128").to_numpy() for x in (again, first)))
+    # Operands of two dtypes are converted.
+    if count == 2:
+        wide = dn.as_type(operands[1], "c64" if dtype == "c64" else "f64")
+        assert call(operands[0], wide).dtype == dn.jit(call)(operands[0], wide).dtype
+
+
+def test_a_call_on_the_fast_path_in_a_trace_is_traced() -> None:
+    x, y = dn.tensor([3.0]), dn.tensor([4.0])
+    for _ in range(CALLS):
+        dn.hypot(x, y)
+    gradient = dn.grad(lambda a: dn.sum(dn.hypot(a, y)))(x)
+    np.testing.assert_allclose(gradient.to_numpy(), [0.6], rtol=1e-6)
 
 
 def test_options_and_shapes_have_programs_of_their_own() -> None:

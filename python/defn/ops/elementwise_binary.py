@@ -269,6 +269,7 @@ def clip(tensor: TensorLike, lo: TensorLike, hi: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.copysign)
 def copysign(a: TensorLike, b: TensorLike, /) -> Tensor:
     """The magnitude of ``a`` with the sign bit of ``b``, also that of -0.0 and of NaN.
@@ -285,6 +286,7 @@ def copysign(a: TensorLike, b: TensorLike, /) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.hypot)
 def hypot(a: TensorLike, b: TensorLike, /) -> Tensor:
     """``sqrt(a**2 + b**2)`` without overflow in between; infinite if an operand is, even beside
@@ -302,6 +304,7 @@ def hypot(a: TensorLike, b: TensorLike, /) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.logaddexp)
 def logaddexp(a: TensorLike, b: TensorLike, /) -> Tensor:
     """``log(exp(a) + exp(b))`` without overflow in between.
@@ -318,6 +321,7 @@ def logaddexp(a: TensorLike, b: TensorLike, /) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.heaviside)
 def heaviside(a: TensorLike, b: TensorLike, /) -> Tensor:
     """0 where ``a`` is negative, 1 where it is positive, ``b`` where it is 0, NaN where it is NaN.
@@ -352,6 +356,7 @@ def divmod(a: TensorLike, b: TensorLike, /) -> tuple[Tensor, Tensor]:
     ...
 
 
+@quick
 @forwards(_core.nextafter)
 def nextafter(a: TensorLike, b: TensorLike, /) -> Tensor:
     """The next float from ``a`` towards ``b``; ``b`` where both are equal, NaN where one is NaN.

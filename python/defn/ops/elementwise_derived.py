@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from defn import _core
+from defn._core import quick
 from defn._public import forwards
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 
+@quick
 @forwards(_core.square)
 def square(tensor: TensorLike) -> Tensor:
     """``x * x``; integers wrap.
@@ -38,6 +40,7 @@ def square(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.reciprocal)
 def reciprocal(tensor: TensorLike) -> Tensor:
     """``1 / x``, always a float; infinite at 0.
@@ -53,6 +56,7 @@ def reciprocal(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.trunc)
 def trunc(tensor: TensorLike) -> Tensor:
     """The number without its fraction; integers stay as they are.
@@ -68,6 +72,7 @@ def trunc(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.exp2)
 def exp2(tensor: TensorLike) -> Tensor:
     """``2**x``, always a float.
@@ -83,6 +88,7 @@ def exp2(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.radians)
 def radians(tensor: TensorLike) -> Tensor:
     """An angle in radians, from degrees.
@@ -98,6 +104,7 @@ def radians(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.degrees)
 def degrees(tensor: TensorLike) -> Tensor:
     """An angle in degrees, from radians.
@@ -113,6 +120,7 @@ def degrees(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.sinc)
 def sinc(tensor: TensorLike) -> Tensor:
     """``sin(pi x) / (pi x)``, which is 1 at 0.

@@ -122,6 +122,7 @@ def is_infinity(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.isfinite)
 def isfinite(tensor: TensorLike) -> Tensor:
     """Whether the operand is neither infinite nor NaN; a complex number, whether both parts are.
@@ -137,6 +138,7 @@ def isfinite(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.signbit)
 def signbit(tensor: TensorLike) -> Tensor:
     """Whether the sign bit is set, also that of -0.0 and of NaN; unsigned integers have none.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from defn import _core
+from defn._core import quick
 from defn._public import forwards
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 
+@quick
 @forwards(_core.lgamma)
 def lgamma(tensor: TensorLike) -> Tensor:
     """``log(|gamma(x)|)``, which is infinite at 0 and at negative integers.
@@ -45,6 +47,7 @@ def lgamma(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.digamma)
 def digamma(tensor: TensorLike) -> Tensor:
     """The derivative of :func:`lgamma`. It is infinite at 0 and NaN at negative integers.
@@ -63,6 +66,7 @@ def digamma(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.trigamma)
 def trigamma(tensor: TensorLike) -> Tensor:
     """The derivative of :func:`digamma`; infinite at 0 and at negative integers.
@@ -80,6 +84,7 @@ def trigamma(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.i0)
 def i0(tensor: TensorLike) -> Tensor:
     """The modified Bessel function of the first kind of order 0.
@@ -98,6 +103,7 @@ def i0(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.i0e)
 def i0e(tensor: TensorLike) -> Tensor:
     """``exp(-|x|) * i0(x)``, without overflow.
@@ -115,6 +121,7 @@ def i0e(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.i1)
 def i1(tensor: TensorLike) -> Tensor:
     """The modified Bessel function of the first kind of order 1.
@@ -132,6 +139,7 @@ def i1(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.i1e)
 def i1e(tensor: TensorLike) -> Tensor:
     """``exp(-|x|) * i1(x)``, without overflow.
@@ -149,6 +157,7 @@ def i1e(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.ndtr)
 def ndtr(tensor: TensorLike) -> Tensor:
     """The distribution function of the standard normal distribution.
@@ -166,6 +175,7 @@ def ndtr(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.ndtri)
 def ndtri(tensor: TensorLike) -> Tensor:
     """The quantile of the standard normal distribution: the inverse of :func:`ndtr`. NaN outside of
@@ -184,6 +194,7 @@ def ndtri(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.betaln)
 def betaln(a: TensorLike, b: TensorLike, /) -> Tensor:
     """``log(|beta(a, b)|)``: ``lgamma(a) + lgamma(b) - lgamma(a + b)`` without its cancellation for
@@ -205,6 +216,7 @@ def betaln(a: TensorLike, b: TensorLike, /) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.gammainc)
 def gammainc(a: TensorLike, x: TensorLike, /) -> Tensor:
     """The regularized lower incomplete gamma function: the integral of
@@ -227,6 +239,7 @@ def gammainc(a: TensorLike, x: TensorLike, /) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.gammaincc)
 def gammaincc(a: TensorLike, x: TensorLike, /) -> Tensor:
     """The regularized upper incomplete gamma function: ``1 - gammainc(a, x)`` without its
@@ -246,6 +259,7 @@ def gammaincc(a: TensorLike, x: TensorLike, /) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.betainc)
 def betainc(a: TensorLike, b: TensorLike, x: TensorLike, /) -> Tensor:
     """The regularized incomplete beta function: the integral of

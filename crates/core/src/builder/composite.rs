@@ -2,16 +2,18 @@
 //!
 //! Op by op, each op reads and writes whole arrays and is dispatched by itself. A compiled program reads the operands
 //! once and is dispatched once, but compiling takes as long as thousands of small ops. So a function is compiled for
-//! the types of its operands when it is called with them repeatedly, sooner for large ones.
+//! the types of its operands when it is called with them repeatedly, sooner for large ones and where its ops take long.
 
+use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 
 use super::Builder;
 use super::ops::{Ops, Source, common_backend};
-use crate::backend::{Backend, Checks, Executable};
+use crate::backend::{Backend, Checks, Executable, NoHooks};
 use crate::error::Result;
 use crate::profile;
 use crate::region::Region;
@@ -78,20 +80,63 @@ const LARGE: usize = 64 << 10;
 /// as some hundred calls.
 const COMPILING_CALL: [u32; 2] = [2, 16];
 
+/// The time that calls with the same types may have taken op by op, after which the next compiles: about as long as
+/// compiling takes. Functions with loops reach it in their first call.
+const COMPILING_TIME: Duration = Duration::from_millis(1);
+
 /// The number of programs and counts that are kept.
 const LIMIT: usize = 512;
 
-#[derive(PartialEq, Eq, Hash)]
-struct Key {
-    function: Composite,
-    types: SmallVec<[TensorType; 2]>,
+/// A call of a function, whose parts are borrowed.
+#[derive(Hash)]
+struct Call<'a> {
+    name: &'a str,
+    options: &'a [u64],
+    types: SmallVec<[&'a TensorType; 3]>,
     /// The address of the backend.
     backend: usize,
 }
 
+impl<'a> Call<'a> {
+    fn new(
+        name: &'a str,
+        options: &'a [u64],
+        operands: &[&'a Tensor],
+        backend: &Arc<dyn Backend>,
+    ) -> Call<'a> {
+        let types = operands.iter().map(|operand| operand.ty()).collect();
+        Call { name, options, types, backend: Arc::as_ptr(backend).addr() }
+    }
+
+    fn hash(&self) -> u64 {
+        FxBuildHasher.hash_one(self)
+    }
+
+    fn key(&self, function: &Composite) -> Key {
+        let types = self.types.iter().map(|&ty| ty.clone()).collect();
+        Key { function: function.clone(), types, backend: self.backend }
+    }
+}
+
+struct Key {
+    function: Composite,
+    types: SmallVec<[TensorType; 2]>,
+    backend: usize,
+}
+
+impl Key {
+    fn is(&self, call: &Call<'_>) -> bool {
+        self.function.name == call.name
+            && *self.function.options == *call.options
+            && self.backend == call.backend
+            && self.types.iter().eq(call.types.iter().copied())
+    }
+}
+
+#[derive(Clone)]
 enum State {
-    /// The calls so far, which ran op by op.
-    Counted(u32),
+    /// The calls so far, which ran op by op, and the time that they took.
+    Counted(u32, Duration),
     /// The program, and the backend, whose address is not reused while this holds it.
     Compiled(Arc<dyn Executable>, Arc<dyn Backend>),
     /// The compiler has refused it: it runs op by op.
@@ -99,38 +144,54 @@ enum State {
 }
 
 struct Entry {
+    key: Key,
     state: State,
     /// The value of the clock at the last call.
     used: u64,
 }
 
+/// Entries by the hash of the call. Of two calls with one hash, the last has the entry.
 #[derive(Default)]
 struct Programs {
-    entries: FxHashMap<Key, Entry>,
+    entries: FxHashMap<u64, Entry>,
     clock: u64,
 }
 
 impl Programs {
-    /// The program of a function, or whether this call shall compile it.
-    fn find(&mut self, key: Key, compiling_call: u32) -> Found {
+    /// The state of a function before this call, if it was called before.
+    fn find(&mut self, call: &Call<'_>) -> Option<&mut State> {
         self.clock += 1;
-        if self.entries.len() >= LIMIT && !self.entries.contains_key(&key) {
-            self.forget_half();
-        }
-        let entry = self.entries.entry(key).or_insert(Entry { state: State::Counted(0), used: 0 });
+        let entry = self.entries.get_mut(&call.hash()).filter(|entry| entry.key.is(call))?;
         entry.used = self.clock;
-        match &mut entry.state {
-            State::Counted(calls) => {
-                *calls += 1;
-                if *calls == compiling_call { Found::Compile } else { Found::OpByOp }
-            }
-            State::Compiled(program, backend) => Found::Program(program.clone(), backend.clone()),
-            State::Refused => Found::OpByOp,
+        Some(&mut entry.state)
+    }
+
+    /// The program of a function, if it is compiled.
+    fn program(&mut self, call: &Call<'_>) -> Option<Arc<dyn Executable>> {
+        match self.find(call)? {
+            State::Compiled(program, _) => Some(program.clone()),
+            State::Counted(..) | State::Refused => None,
         }
     }
 
-    fn insert(&mut self, key: Key, state: State) {
-        self.entries.insert(key, Entry { state, used: self.clock });
+    fn insert(&mut self, call: &Call<'_>, function: &Composite, state: State) {
+        let hash = call.hash();
+        if self.entries.len() >= LIMIT && !self.entries.contains_key(&hash) {
+            self.forget_half();
+        }
+        self.entries.insert(hash, Entry { key: call.key(function), state, used: self.clock });
+    }
+
+    /// Adds a call that ran op by op.
+    fn count(&mut self, call: &Call<'_>, function: &Composite, time: Duration) {
+        match self.find(call) {
+            Some(State::Counted(calls, sum)) => {
+                *calls += 1;
+                *sum += time;
+            }
+            Some(State::Compiled(..) | State::Refused) => {}
+            None => self.insert(call, function, State::Counted(1, time)),
+        }
     }
 
     /// Drops the half that was not used for longest.
@@ -142,10 +203,9 @@ impl Programs {
     }
 }
 
-enum Found {
-    Program(Arc<dyn Executable>, Arc<dyn Backend>),
-    Compile,
-    OpByOp,
+/// Whether the next call compiles, after calls that ran op by op and took a time.
+fn is_due(calls: u32, time: Duration, bytes: usize) -> bool {
+    calls + 1 >= COMPILING_CALL[usize::from(bytes < LARGE)] || time >= COMPILING_TIME
 }
 
 fn programs() -> MutexGuard<'static, Programs> {
@@ -154,51 +214,76 @@ fn programs() -> MutexGuard<'static, Programs> {
     PROGRAMS.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The results of a function by its compiled program; `None` where its ops have to run one by one.
+/// The result of a function without options by its compiled program. The operands must have fewer than `most` bytes
+/// together. `None` if there is no program for operands of exactly these types, and if it fails; the function then runs
+/// the general path and reports the error.
+///
+/// A function may convert its operands first. Its programs are found by the types after that, and operands that have
+/// those already are not converted again.
+pub fn composite_fast_path(name: &str, operands: &[&Tensor], most: usize) -> Option<Tensor> {
+    let bytes: usize = operands.iter().map(|operand| operand.ty().byte_size()).sum();
+    let is_plain = operands.iter().all(|operand| is_plain(operand));
+    if bytes >= most || trace::depth() > 0 || !is_plain || profile::current().is_some() {
+        return None;
+    }
+    let backend = common_backend(operands)?;
+    let program = programs().program(&Call::new(name, &[], operands, &backend))?;
+    let [buffer] = program.run_borrowed(&backend, operands, &NoHooks).ok()?.into_inner().ok()?;
+    let ty = program.program().result_types().next()?;
+    Some(Tensor::concrete(ty.clone(), buffer))
+}
+
+fn is_plain(tensor: &Tensor) -> bool {
+    tensor.buffer().is_some() && !tensor.is_vectorized() && !tensor.is_weak()
+}
+
+/// The results of a function, by its compiled program where it has one, else op by op.
 pub(super) fn run<const N: usize, const M: usize>(
-    ops: &Ops,
+    ops: &mut Ops,
     function: &Composite,
     operands: &[Tensor; N],
     body: &dyn Fn(&mut Ops, &[Tensor; N]) -> Result<[Tensor; M]>,
-) -> Result<Option<[Tensor; M]>> {
-    let is_plain =
-        |tensor: &Tensor| tensor.buffer().is_some() && !tensor.is_vectorized() && !tensor.is_weak();
-    if trace::depth() > 0
+) -> Result<[Tensor; M]> {
+    let borrowed: SmallVec<[&Tensor; 3]> = operands.iter().collect();
+    let is_general = trace::depth() > 0
         || ops.checks != Checks::default()
         || !operands.iter().all(is_plain)
-        || profile::current().is_some()
-    {
-        return Ok(None);
-    }
-    let borrowed: SmallVec<[&Tensor; 3]> = operands.iter().collect();
-    let Some(backend) = common_backend(&borrowed) else { return Ok(None) };
-    let Some(compiler) = backend.compiler() else { return Ok(None) };
-    let key = || Key {
-        function: function.clone(),
-        types: operands.iter().map(|operand| operand.ty().clone()).collect(),
-        backend: Arc::as_ptr(&backend).addr(),
-    };
+        || profile::current().is_some();
+    let backend = if is_general { None } else { common_backend(&borrowed) };
+    let Some(backend) = backend else { return body(ops, operands) };
+    let Some(compiler) = backend.compiler() else { return body(ops, operands) };
+    let call = Call::new(function.name, &function.options, &borrowed, &backend);
     let bytes: usize = operands.iter().map(|operand| operand.ty().byte_size()).sum();
-    let found = programs().find(key(), COMPILING_CALL[usize::from(bytes < LARGE)]);
-    let (program, backend) = match found {
-        Found::OpByOp => return Ok(None),
-        Found::Program(program, backend) => (program, backend),
-        Found::Compile => {
+    let state = programs().find(&call).cloned();
+    let state = match state.unwrap_or(State::Counted(0, Duration::ZERO)) {
+        State::Counted(calls, time) if is_due(calls, time, bytes) => {
             // An error of the function itself is reported by its ops one by one.
             let compiled = trace_function(ops, operands, body)
                 .and_then(|region| compiler.compile(Arc::new(region), Checks::default()));
-            let backend = backend.clone().into_owned();
-            let state = match &compiled {
-                Ok(program) => State::Compiled(program.clone(), backend.clone()),
+            let state = match compiled {
+                Ok(program) => State::Compiled(program, backend.clone().into_owned()),
                 Err(_) => State::Refused,
             };
-            programs().insert(key(), state);
-            let Ok(program) = compiled else { return Ok(None) };
-            (program, backend)
+            programs().insert(&call, function, state.clone());
+            state
         }
+        state @ (State::Counted(..) | State::Compiled(..) | State::Refused) => state,
     };
-    let results = program.run(&backend, operands.to_vec(), ops.hooks)?;
-    Ok(results.try_into().ok())
+    match state {
+        State::Compiled(program, backend) => {
+            let buffers = program.run_borrowed(&backend, &borrowed, ops.hooks)?;
+            let results = program.program().result_types().zip(buffers);
+            let mut results = results.map(|(ty, buffer)| Tensor::concrete(ty.clone(), buffer));
+            Ok(std::array::from_fn(|_| results.next().expect("the program was traced from the body")))
+        }
+        State::Refused => body(ops, operands),
+        State::Counted(..) => {
+            let start = Instant::now();
+            let results = body(ops, operands)?;
+            programs().count(&call, function, start.elapsed());
+            Ok(results)
+        }
+    }
 }
 
 /// The ops of a function on operands of these types.
@@ -221,43 +306,48 @@ mod tests {
     use super::*;
     use crate::dtype::DType;
 
-    fn key(options: &[u64]) -> Key {
-        let types = SmallVec::from_elem(TensorType::scalar(DType::F32), 1);
-        Key { function: Composite::new("f", options), types, backend: 0 }
+    fn state(programs: &mut Programs, option: u64, ty: &TensorType) -> Option<State> {
+        let call = Call { name: "f", options: &[option], types: SmallVec::from_elem(ty, 1), backend: 0 };
+        programs.find(&call).cloned()
+    }
+
+    fn count(programs: &mut Programs, option: u64, ty: &TensorType) {
+        let call = Call { name: "f", options: &[option], types: SmallVec::from_elem(ty, 1), backend: 0 };
+        programs.count(&call, &Composite::new("f", &[option]), Duration::from_micros(3));
     }
 
     #[test]
-    fn a_call_among_many_compiles_once() {
-        let mut programs = Programs::default();
-        let found: Vec<bool> = (0..5).map(|_| matches!(programs.find(key(&[]), 3), Found::Compile)).collect();
-        assert_eq!(found, [false, false, true, false, false]);
+    fn calls_with_one_option_and_type_are_counted_together() {
+        let (mut programs, [f32, f64]) =
+            (Programs::default(), [DType::F32, DType::F64].map(TensorType::scalar));
+        for (option, ty) in [(1, &f32), (2, &f32), (1, &f64), (1, &f32)] {
+            count(&mut programs, option, ty);
+        }
+        let State::Counted(calls, time) = state(&mut programs, 1, &f32).unwrap() else {
+            panic!("it is counted")
+        };
+        assert_eq!((calls, time), (2, Duration::from_micros(6)));
+        assert!(matches!(state(&mut programs, 1, &f64), Some(State::Counted(1, _))));
+        assert!(state(&mut programs, 3, &f32).is_none());
     }
 
     #[test]
-    fn each_option_has_a_count() {
-        let mut programs = Programs::default();
-        assert!(matches!(programs.find(key(&[1]), 2), Found::OpByOp));
-        assert!(matches!(programs.find(key(&[2]), 2), Found::OpByOp));
-        assert!(matches!(programs.find(key(&[1]), 2), Found::Compile));
-    }
-
-    #[test]
-    fn what_is_refused_stays_op_by_op() {
-        let mut programs = Programs::default();
-        programs.insert(key(&[]), State::Refused);
-        assert!((0..5).all(|_| matches!(programs.find(key(&[]), 1), Found::OpByOp)));
+    fn a_call_is_due_by_its_number_or_by_the_time_of_those_before() {
+        let [short, long] = [Duration::from_micros(900), Duration::from_micros(1100)];
+        assert!(!is_due(14, short, 32) && is_due(15, short, 32));
+        assert!(!is_due(0, short, LARGE) && is_due(1, short, LARGE));
+        assert!(is_due(1, long, 32));
     }
 
     #[test]
     fn the_least_recently_used_are_forgotten() {
-        let mut programs = Programs::default();
-        for number in 0..LIMIT as u64 {
-            programs.insert(key(&[number]), State::Refused);
-            programs.find(key(&[number]), 9);
+        let (mut programs, ty) = (Programs::default(), TensorType::scalar(DType::F32));
+        for option in 0..LIMIT as u64 {
+            count(&mut programs, option, &ty);
         }
-        programs.find(key(&[0]), 9);
-        programs.find(key(&[LIMIT as u64]), 9);
+        count(&mut programs, 0, &ty);
+        count(&mut programs, LIMIT as u64, &ty);
         assert!(programs.entries.len() <= LIMIT / 2 + 2);
-        assert!(programs.entries.contains_key(&key(&[0])) && !programs.entries.contains_key(&key(&[1])));
+        assert!(state(&mut programs, 0, &ty).is_some() && state(&mut programs, 1, &ty).is_none());
     }
 }

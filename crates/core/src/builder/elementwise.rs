@@ -225,7 +225,7 @@ pub trait BuildElementwise: Builder + Sized {
     /// As [`Builder::emit`].
     fn square(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        self.multiply(&x, &x)
+        self.composite(Composite::new("square", &[]), [x], &|b, [x]| b.multiply(x, x))
     }
 
     /// `1 / x`, always a float.
@@ -234,7 +234,7 @@ pub trait BuildElementwise: Builder + Sized {
     /// As [`Builder::emit`].
     fn reciprocal(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        self.divide(1, x)
+        self.composite(Composite::new("reciprocal", &[]), [x], &|b, [x]| b.divide(1, x))
     }
 
     /// `x` without its fraction; the identity on integers and bools.

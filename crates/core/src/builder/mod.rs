@@ -44,7 +44,7 @@ pub use arrange::{BuildArrange, Indexing, Sections};
 pub use associative::{Combine, associative_scan};
 pub use block::{Tag, block};
 pub use collective::BuildCollective;
-pub use composite::Composite;
+pub use composite::{Composite, composite_fast_path};
 pub use control::{BuildControl, Clause, Thunk, cond, custom_grad, merge_results};
 pub use create::BuildCreate;
 pub use elementwise::BuildElementwise;

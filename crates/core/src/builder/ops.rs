@@ -295,10 +295,7 @@ impl Builder for Ops {
         operands: [Tensor; N],
         body: &dyn Fn(&mut Ops, &[Tensor; N]) -> Result<[Tensor; M]>,
     ) -> Result<[Tensor; M]> {
-        match composite::run(self, &function, &operands, body)? {
-            Some(results) => Ok(results),
-            None => body(self, &operands),
-        }
+        composite::run(self, &function, &operands, body)
     }
 
     fn weakness(&self, value: &Tensor) -> Option<Number> {

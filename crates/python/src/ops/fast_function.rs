@@ -4,7 +4,6 @@
 
 use defn_core::op::{BinaryOp, UnaryOp};
 use pyo3::PyTraverseError;
-use pyo3::exceptions::PyValueError;
 use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -15,8 +14,8 @@ use super::elementwise::{BinaryFunction, UnaryFunction};
 use crate::error::Fallible;
 use crate::fields::Fields;
 
-/// A wrapper of a Python function that applies an op. A call with only the op's operands tries the op's fast
-/// path first, and the function runs only if that does not apply. The wrapper looks like the function, as
+/// A wrapper of a Python function that applies an op, or several that are compiled where they recur. A call with
+/// only the operands tries the fast path first, and the function runs only if that does not apply. The wrapper looks like the function, as
 /// with `functools.wraps`.
 #[pyclass(frozen, dict, weakref, name = "Function", module = "defn._core")]
 pub(crate) struct FastFunction(Fields<Function>);
@@ -29,6 +28,8 @@ struct Function {
 enum FastPath {
     Unary(UnaryFunction),
     Binary(BinaryFunction),
+    /// A function of several ops: its name, and the number of its operands.
+    Composite(String, usize),
 }
 
 impl FastFunction {
@@ -53,7 +54,10 @@ impl FastFunction {
                 (FastPath::Binary(op), 2) => {
                     op.fast_path(&*args.get_borrowed_item(0)?, &*args.get_borrowed_item(1)?)?
                 }
-                (FastPath::Unary(_) | FastPath::Binary(_), _) => None,
+                (FastPath::Composite(name, count), passed) if passed == *count => {
+                    super::composite_fast_path(name, args)?
+                }
+                (FastPath::Unary(_) | FastPath::Binary(_) | FastPath::Composite(..), _) => None,
             };
             if let Some(result) = result {
                 return Ok(result.into_any());
@@ -90,7 +94,7 @@ impl FastFunction {
     }
 }
 
-/// Wraps the function of an element-wise op, so that the op's fast path is tried first.
+/// Wraps the function of an element-wise op, or of several ops without options, so that its fast path is tried first.
 #[pyfunction]
 fn quick<'py>(function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = function.py();
@@ -101,7 +105,10 @@ fn quick<'py>(function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let path = match (unary, binary) {
         (Some(&op), _) => FastPath::Unary(UnaryFunction { op }),
         (None, Some(&op)) => FastPath::Binary(BinaryFunction { op }),
-        (None, None) => return Err(PyValueError::new_err(format!("{name} is no element-wise op"))),
+        (None, None) => {
+            let code = function.getattr(intern!(py, "__code__"))?;
+            FastPath::Composite(name.to_owned(), code.getattr(intern!(py, "co_argcount"))?.extract()?)
+        }
     };
     let result = Bound::new(py, FastFunction(Function { path, fun: function.clone().unbind() }.into()))?;
     py.import("functools")?.call_method1("update_wrapper", (result, function))

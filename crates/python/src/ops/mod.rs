@@ -32,7 +32,7 @@ use defn_core::origin::OperandInfo;
 use defn_core::weak::{Operator, Weak};
 use defn_core::{DType, Number, Shape, Tensor, trace};
 use pyo3::prelude::*;
-use pyo3::types::{PyFloat, PyInt};
+use pyo3::types::{PyFloat, PyInt, PyTuple};
 use smallvec::SmallVec;
 
 pub(crate) use fast_function::FastFunction;
@@ -133,6 +133,23 @@ pub(crate) fn fast_path<'py>(
 ) -> Fallible<Option<Bound<'py, PyTensor>>> {
     run_fast_path(|most| match builder::fast_path(op, operands, most) {
         Some(result) => Ok(Some(Bound::new(py, PyTensor::new(result))?)),
+        None => Ok(None),
+    })
+}
+
+/// The fast path of a function of several ops on small tensors, as [`run_fast_path`].
+fn composite_fast_path<'py>(
+    name: &str,
+    args: &Bound<'py, PyTuple>,
+) -> Fallible<Option<Bound<'py, PyTensor>>> {
+    let mut handles: SmallVec<[Borrowed<'_, 'py, PyAny>; 3]> = SmallVec::new();
+    for position in 0..args.len() {
+        handles.push(args.get_borrowed_item(position)?);
+    }
+    let tensors: Option<SmallVec<[&Tensor; 3]>> = handles.iter().map(|handle| borrowed(handle)).collect();
+    let Some(tensors) = tensors else { return Ok(None) };
+    run_fast_path(|most| match builder::composite_fast_path(name, &tensors, most) {
+        Some(result) => Ok(Some(Bound::new(args.py(), PyTensor::new(result))?)),
         None => Ok(None),
     })
 }
