@@ -112,21 +112,17 @@ pub fn quantile<B: Builder>(
             let working = if got.dtype.is_inexact() { working_dtype(got.dtype) } else { DType::F64 };
             let (low, high) = (read(b, below)?, read(b, above)?);
             let (low, high) = (b.as_type(low, working)?, b.as_type(high, working)?);
-            let rest = if method == QuantileMethod::Midpoint {
-                let half = b.constant(working, 0.5)?;
-                let whole = b.constant(working, 0)?;
-                b.select(is_whole, whole, half)?
+            if method == QuantileMethod::Midpoint {
+                middle(b, &low, &high)?
             } else {
-                b.as_type(rest, working)?
-            };
-            let rest = if along {
-                rest
-            } else {
-                let mut sizes = vec![1; rank];
-                sizes[axis.index()] = count;
-                b.reshape_to(rest, Shape::new(&sizes))?
-            };
-            between(b, &low, &high, &rest)?
+                let mut rest = b.as_type(rest, working)?;
+                if !along {
+                    let mut sizes = vec![1; rank];
+                    sizes[axis.index()] = count;
+                    rest = b.reshape_to(rest, Shape::new(&sizes))?;
+                }
+                between(b, &low, &high, &rest)?
+            }
         }
     };
     let found = b.as_type(found, out)?;
@@ -181,6 +177,14 @@ fn between<B: Builder>(b: &mut B, low: &B::V, high: &B::V, share: &B::V) -> Resu
     b.select(is_low, low, moved)
 }
 
+/// The mean of two numbers, rounded once; halves of large ones do not overflow.
+fn middle<B: Builder>(b: &mut B, low: &B::V, high: &B::V) -> Result<B::V> {
+    let is_equal = b.equal(low, high)?;
+    let (lower, upper) = (b.multiply(low, 0.5)?, b.multiply(high, 0.5)?);
+    let mean = b.add(lower, upper)?;
+    b.select(is_equal, low, mean)
+}
+
 /// See [`BuildQuantile::nanmedian`](crate::builder::BuildQuantile::nanmedian).
 ///
 /// # Errors
@@ -192,7 +196,7 @@ pub fn nanmedian<B: Builder>(b: &mut B, x: &B::V, axis: Option<&AxisRef>, keep_a
         return super::statistics::middle(b, "nanmedian", x, axis, keep_axis);
     }
     let kind = Kind { op: "nanmedian", whole: 1.0, skips_nan: true };
-    quantile(b, kind, x, Arg::Number(Number::Float(0.5)), axis, keep_axis, QuantileMethod::Linear)
+    quantile(b, kind, x, Arg::Number(Number::Float(0.5)), axis, keep_axis, QuantileMethod::Midpoint)
 }
 
 /// See [`BuildQuantile::average`](crate::builder::BuildQuantile::average).
