@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import defn as dn
+from cases.dtypes import NUMPY
 
 NUMBERS = st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 0.0, 1.0, 1.5, -2.0, 3e38, 1e-40])
 SIDES = pytest.mark.parametrize("side", ["left", "right"])
@@ -76,6 +77,26 @@ def test_the_values_decide_the_length_of_counts() -> None:
     assert dn.jit(lambda x: dn.bincount(x, length=4))(dn.tensor(x)).to_list() == [1, 2, 0, 1]
     with pytest.raises(dn.OptionError, match="length"):
         dn.jit(dn.bincount)(dn.tensor(x))
+
+
+@pytest.mark.parametrize("dtype", ["u8", "s16", "u32", "s32", "s64", "u64"])
+@pytest.mark.parametrize("length", [1, 20, 5000, 300_000])
+def test_many_integers_are_counted(dtype: str, length: int) -> None:
+    """Also those that threads count in tables of their own, and those out of range."""
+    kind = np.dtype(NUMPY[dtype])
+    rng = np.random.default_rng(5)
+    for count in (0, 100, 300_000):
+        x = rng.integers(0, min(length, np.iinfo(kind).max), count, kind, endpoint=True)
+        if kind.kind == "i":
+            x[::7] = -1
+        x[1::9] = np.iinfo(kind).max
+        inside = x[(x >= 0) & (x < length)].astype(np.int64)
+        want = np.bincount(inside, minlength=length)
+        got = dn.bincount(dn.tensor(x, dtype=dtype), length=length)
+        assert str(got.dtype) == "s32"
+        assert np.array_equal(got.to_numpy(), want)
+        counted = dn.jit(lambda x: dn.bincount(x, length=length))
+        assert np.array_equal(counted(dn.tensor(x, dtype=dtype)).to_numpy(), want)
 
 
 def test_weights_of_small_floats_are_summed_before_they_are_rounded() -> None:

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import defn as dn
+from cases.dtypes import NUMPY
+from cases.sequence import parted, parted_places
 
 RNG = np.random.default_rng(3)
 
@@ -101,8 +103,45 @@ def test_partitions() -> None:
     x = RNG.normal(size=(3, 9))
     got = dn.partition(dn.tensor(x), [2, -3]).to_numpy()
     assert np.array_equal(got[:, [2, -3]], np.partition(x, [2, -3])[:, [2, -3]])
+    assert np.array_equal(got, parted(x, [2, -3]))
     order = dn.argpartition(dn.tensor(x), 4, axis=0 - 1)
-    assert np.array_equal(np.take_along_axis(x, order.to_numpy(), 1), np.sort(x, 1))
+    assert np.array_equal(order.to_numpy(), parted_places(x, [4]))
+    assert np.array_equal(dn.partition(dn.tensor(x), []).to_numpy(), x)
+    assert dn.argpartition(dn.tensor(x), [], axis=0).to_list() == [[i] * 9 for i in range(3)]
+
+
+@pytest.mark.parametrize("dtype", ["u8", "f16", "f32", "s64"])
+@pytest.mark.parametrize("count", [1000, 70_000])
+def test_partitions_of_long_rows(dtype: str, count: int) -> None:
+    """Rows that threads share, with many equal elements and few, in the order of the elements."""
+    wide = RNG.integers(0, 200, (2, count)).astype(np.dtype(NUMPY[dtype]))
+    few = wide % 3
+    ascending = np.sort(wide)
+    for x in (wide, few, ascending, ascending[:, ::-1].copy()):
+        for kth in ([0], [count // 3], [5, count // 2, count // 2 + 1, -1]):
+            t = dn.tensor(x, dtype=dtype)
+            assert np.array_equal(dn.partition(t, kth).to_numpy(), parted(x, kth))
+            assert np.array_equal(dn.argpartition(t, kth).to_numpy(), parted_places(x, kth))
+    x = np.array([[0.0, -0.0, np.nan, 1.0, -np.nan, -np.inf] * 4000])
+    got = dn.partition(dn.tensor(x), 9000).to_numpy()
+    assert np.array_equal(got.view(np.int64), parted(x, [9000]).view(np.int64))
+
+
+def test_partitions_are_those_of_definitions() -> None:
+    x = dn.tensor(RNG.integers(0, 5, (3, 50)), dtype="f64")
+    weights = dn.tensor(RNG.normal(size=(3, 50)))
+
+    def total(x):
+        return dn.sum(dn.partition(x, [7, 30]) * weights)
+
+    for compiler in ("cpu", "evaluator"):
+        jitted = dn.jit(lambda x: dn.partition(x, [7, 30]), compiler=compiler)
+        assert np.array_equal(jitted(x).to_numpy(), parted(x.to_numpy(), [7, 30]))
+        slope = dn.jit(dn.grad(total), compiler=compiler)(x).to_numpy()
+        places = parted_places(x.to_numpy(), [7, 30])
+        want = np.zeros((3, 50))
+        np.put_along_axis(want, places, weights.to_numpy(), 1)
+        assert np.array_equal(slope, want)
 
 
 def test_values_put_along_an_axis() -> None:

@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 import defn as dn
 import defn.array_api as xp
+from cases.dtypes import NUMPY
 
 NAN = np.nan
 BIG = 2**53
@@ -122,6 +123,31 @@ def test_nan_is_not_in_a_set() -> None:
     assert dn.intersect1d(many, many).to_list() == [1.0, 2.0]
     mixed = np.array([1 + 1j, complex(1, NAN), complex(NAN, 0), 3j] * 3)
     assert dn.isin(mixed, mixed).to_list() == [True, False, False, True] * 3
+
+
+@pytest.mark.parametrize("dtype", ["u8", "s16", "u16", "s32", "s64", "u64", "f16", "f32", "f64"])
+def test_members_of_sets_close_together_and_far_apart(dtype: str) -> None:
+    """What is found in a bitmap, and what by hashes, also at the ends of the dtype."""
+    kind = np.dtype(NUMPY[dtype])
+    rng = np.random.default_rng(7)
+    whole = kind.kind in "iu"
+    ends = np.iinfo(kind) if whole else np.finfo(kind)
+    close = rng.integers(0, 100, 5000).astype(kind)
+    far = rng.integers(ends.min, ends.max, 5000, kind) if whole else rng.normal(size=5000)
+    steps = np.arange(5000).astype(kind) * kind.type(1 if kind.itemsize < 4 else 4096)
+    special = [ends.min, ends.max, 0, 1] + ([] if whole else [NAN, -0.0, np.inf, -np.inf])
+    for drawn in (close, far, steps):
+        among = np.concatenate([drawn[:2000].astype(kind), np.array(special, kind)])
+        x = np.concatenate([drawn.astype(kind), close, np.array(special, kind)])
+        for few in (9, 100, len(among)):
+            for others in (among[:few], among[-few:]):
+                a, b = dn.tensor(x, dtype=dtype), dn.tensor(others, dtype=dtype)
+                want = np.isin(x, others)
+                assert same(dn.isin(a, b), want)
+                for compiler in ("cpu", "evaluator"):
+                    assert same(dn.jit(dn.isin, compiler=compiler)(a, b), want)
+    nothing = np.full(9, NAN)
+    assert not dn.any(dn.isin(nothing, nothing)).item()
 
 
 def test_mixed_operands_are_promoted() -> None:

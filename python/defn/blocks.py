@@ -22,6 +22,8 @@ __all__ = [
     "RFFT",
     "SVD",
     "AllClose",
+    "Argpartition",
+    "Bincount",
     "Cholesky",
     "CumulativeMax",
     "CumulativeMin",
@@ -33,11 +35,13 @@ __all__ = [
     "Eigvalsh",
     "Expm",
     "Hessenberg",
+    "Isin",
     "Log2",
     "Log10",
     "LogicalNot",
     "Logm",
     "Logsumexp",
+    "Partition",
     "Phase",
     "RandomBelow",
     "RandomBits",
@@ -141,6 +145,34 @@ class TopK:
     """The greatest elements along the last axis in descending order, and their indices."""
 
     k: int
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The elements along an axis, divided by the one at a position of a sort, in their order."""
+
+    axis: int
+    kth: int
+
+
+@dataclass(frozen=True)
+class Argpartition:
+    """The positions of the elements of ``Partition`` before it."""
+
+    axis: int
+    kth: int
+
+
+@dataclass(frozen=True)
+class Isin:
+    """Whether elements are among those of a vector."""
+
+
+@dataclass(frozen=True)
+class Bincount:
+    """The number of each integer of a vector from 0 on; other integers are left out."""
+
+    length: int
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,14 @@ def halves(x: np.ndarray, kth: int, axis: int) -> np.ndarray:
     return np.concatenate([np.sort(part, axis) for part in parts], axis)
 
 
+def sides(x: Any, kth: int, axis: int) -> Any:
+    """As ``halves``, of a tensor."""
+    kth %= x.shape[axis]
+    parts = [(0, kth), (kth, 1), (kth + 1, x.shape[axis] - kth - 1)]
+    parts = [dn.slice_along_axis(x, start, length=size, axis=axis) for start, size in parts]
+    return dn.concatenate([dn.sort(part, axis) for part in parts], axis)
+
+
 def put(x: Any, values: Any, indices: np.ndarray, axis: int) -> np.ndarray:
     result = np.array(x, np.result_type(x, values))
     np.put_along_axis(result, indices, values, axis)
@@ -200,7 +208,7 @@ ROWS: list[Row] = [
     ],
     Row(
         "partition",
-        dn.partition,
+        lambda x, kth, axis: sides(dn.partition(x, kth, axis), kth, axis),
         lambda x, kth, axis: halves(np.partition(x, kth, axis), kth, axis),
         options=an_element,
         rank=1,
@@ -209,7 +217,9 @@ ROWS: list[Row] = [
     ),
     Row(
         "argpartition",
-        lambda x, kth, axis: dn.take_along_axis(x, dn.argpartition(x, kth, axis), axis),
+        lambda x, kth, axis: sides(
+            dn.take_along_axis(x, dn.argpartition(x, kth, axis), axis), kth, axis
+        ),
         lambda x, kth, axis: halves(
             np.take_along_axis(x, np.argpartition(x, kth, axis), axis), kth, axis
         ),

@@ -158,12 +158,34 @@ CASES = [
     ),
 ]
 
+
+def parted_places(x, kth, axis=-1):
+    """The positions on each side of ``kth`` in a sort, in the order of the elements."""
+    order = np.moveaxis(np.argsort(x, axis, kind="stable"), axis, -1)
+    size = order.shape[-1]
+    begin = 0
+    for at in [*sorted(k % size for k in kth), size]:
+        order[..., begin:at] = np.sort(order[..., begin:at])
+        begin = at + 1
+    return np.moveaxis(order, -1, axis)
+
+
+def parted(x, kth, axis=-1):
+    return np.take_along_axis(x, parted_places(x, kth, axis), axis)
+
+
 ORDERED = {"dtypes": REAL, "draw": small, "names": KEPT}
 CASES += [
-    Case("partition", np.sort, call=lambda f, x: f(x, 1), grad_draw=apart, **ORDERED),
     Case(
         "partition",
-        lambda x: np.sort(x, 0),
+        lambda x: parted(x, [1]),
+        call=lambda f, x: f(x, 1),
+        grad_draw=apart,
+        **ORDERED,
+    ),
+    Case(
+        "partition",
+        lambda x: parted(x, [0, -1], 0),
         call=lambda f, x: f(x, [0, -1], axis=0),
         label="axis",
         grad_draw=apart,
@@ -171,7 +193,7 @@ CASES += [
     ),
     Case(
         "argpartition",
-        lambda x: np.argsort(x, kind="stable"),
+        lambda x: parted_places(x, [1]),
         call=lambda f, x: f(x, 1),
         out="s32",
         grad="zero",

@@ -98,6 +98,16 @@ fn matrices_count_as_in_the_book() {
 }
 
 #[test]
+fn selections_and_counts_are_linear() {
+    let inputs = [ty(DType::F32, &[3, 8]), ty(DType::F32, &[5])];
+    let axis = inputs[0].shape.axis(1).unwrap();
+    assert_eq!(one(&inputs[..1], Op::Block(Block::Partition { axis, kth: 2 }))[0], 3 * 24);
+    assert_eq!(one(&inputs[..1], Op::Block(Block::Argpartition { axis, kth: 2 }))[0], 3 * 24);
+    assert_eq!(one(&inputs, Op::Block(Block::Isin))[0], 24 + 5);
+    assert_eq!(one(&[ty(DType::S32, &[9])], Op::Block(Block::Bincount { length: 4 }))[0], 9);
+}
+
+#[test]
 fn reading_at_positions_reads_what_it_takes() {
     let inputs = [ty(DType::F32, &[1000, 8]), ty(DType::S64, &[3])];
     let axis = inputs[0].shape.axis(0).unwrap();

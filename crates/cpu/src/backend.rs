@@ -243,6 +243,10 @@ impl CpuBackend {
             }),
             Op::Block(Block::Cumulative { op, axis, reverse }) => run.cumulative(*op, *axis, *reverse),
             Op::Block(Block::TopK { k }) => run.top_k(*k),
+            Op::Block(Block::Partition { axis, kth }) => run.partition(*axis, *kth, false),
+            Op::Block(Block::Argpartition { axis, kth }) => run.partition(*axis, *kth, true),
+            Op::Block(Block::Isin) => run.isin(),
+            Op::Block(Block::Bincount { length: _ }) => run.count(),
             Op::Block(Block::Take { axis }) => run.take_at(*axis),
             Op::Block(Block::TakeAlongAxis { axis }) => run.take_along_axis(*axis),
             Op::Block(Block::Rfft { axis, length, eps: _ }) => {
@@ -355,6 +359,10 @@ impl Backend for CpuBackend {
             | Block::RandomBelow { .. }
             | Block::Cumulative { .. }
             | Block::TopK { .. }
+            | Block::Partition { .. }
+            | Block::Argpartition { .. }
+            | Block::Isin
+            | Block::Bincount { .. }
             | Block::Take { .. }
             | Block::TakeAlongAxis { .. }
             | Block::Rfft { .. }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use defn_core::backend::{Checks, Compiler, HostMemory};
 use defn_core::builder::{
     BuildCreate, BuildElementwise, BuildFourier, BuildIndex, BuildLinalg, BuildMatrix, BuildOrder,
-    BuildReduce, BuildShape, FftLength, FftNorm, Ops, Source,
+    BuildReduce, BuildSearch, BuildSets, BuildShape, FftLength, FftNorm, Ops, Source,
 };
 use defn_core::evaluator::Evaluator;
 use defn_core::op::{Direction, QrMode};
@@ -202,6 +202,10 @@ fn large_arrays() {
         "sort columns": |ops| ops.sort(&matrix, 0, Direction::Asc);
         "argsort": |ops| ops.argsort(&long, 0, Direction::Asc, DType::S64);
         "top_k": |ops| ops.top_k(&long, 20_000);
+        "partition": |ops| ops.partition(&long, &[20_000], 0);
+        "argpartition": |ops| ops.argpartition(&long, &[20_000], 0);
+        "isin": |ops| ops.isin(&long, &long, false);
+        "bincount": |ops| ops.bincount(&places, None, 30_000);
         "median": |ops| ops.median(&long, None, false);
         "take": |ops| ops.take(&long, &places, 0);
         "fft": |ops| ops.fft(&long, -1, FftLength::Axis, FftNorm::Backward, 1e-10);

@@ -107,7 +107,7 @@ def partition(tensor: TensorLike, kth: int | Sequence[int], axis: Axis = -1) -> 
     """Put the elements at the positions ``kth`` where a sort would put them, lower ones before them
     and higher ones behind.
 
-    All elements are sorted, which is one of the permitted orders.
+    Elements between these positions keep their order; equal ones are as in a stable sort.
 
     Shapes: unchanged; names are kept.
     Dtypes: integers, floats and bools; unchanged.
@@ -115,8 +115,8 @@ def partition(tensor: TensorLike, kth: int | Sequence[int], axis: Axis = -1) -> 
     Raises: ``DTypeError`` for complex numbers, ``AxisError`` if the axis is out of range,
         ``OptionError`` if the axis does not have a position.
 
-    >>> dn.partition(dn.tensor([3, 1, 2]), 1).to_list()
-    [1, 2, 3]
+    >>> dn.partition(dn.tensor([5, 2, 4, 1, 3]), 2).to_list()
+    [2, 1, 3, 5, 4]
     """
     ...
 
@@ -131,7 +131,7 @@ def argpartition(tensor: TensorLike, kth: int | Sequence[int], axis: Axis = -1) 
     Raises: ``DTypeError`` for complex numbers, ``AxisError`` if the axis is out of range,
         ``OptionError`` if the axis does not have a position.
 
-    >>> dn.argpartition(dn.tensor([3, 1, 2]), 1).to_list()
-    [1, 2, 0]
+    >>> dn.argpartition(dn.tensor([5, 2, 4, 1, 3]), 2).to_list()
+    [1, 3, 4, 0, 2]
     """
     ...

@@ -347,14 +347,15 @@ impl Builder for Ops {
         let count = truths.iter().filter(|&&truth| truth != 0).count();
         let dtype = index_dtype(truths.len() + 1);
         let ty = TensorType::new(dtype, Shape::new(&[count]))?;
-        let mut bytes = memory::with_capacity(op, ty.byte_size())?;
-        for (position, _) in truths.iter().enumerate().filter(|&(_, &truth)| truth != 0) {
-            if dtype == DType::S32 {
-                bytes.extend_from_slice(&(position as i32).to_ne_bytes());
-            } else {
-                bytes.extend_from_slice(&(position as i64).to_ne_bytes());
-            }
+        // One more, so that each position can be written before its truth is known.
+        let mut bytes = memory::with_capacity(op, ty.byte_size() + dtype.storage_bytes())?;
+        bytes.resize(ty.byte_size() + dtype.storage_bytes(), 0);
+        if dtype == DType::S32 {
+            write_positions(truths, bytes.as_chunks_mut().0, |position| (position as i32).to_ne_bytes());
+        } else {
+            write_positions(truths, bytes.as_chunks_mut().0, |position| (position as i64).to_ne_bytes());
         }
+        bytes.truncate(ty.byte_size());
         let backend = buffer.backend();
         let buffer = backend.from_host(&ty, HostMemory::new(Arc::new(bytes)))?;
         Ok(Tensor::concrete(ty, buffer))
@@ -435,4 +436,22 @@ fn pick_backend(
         }
     }
     Ok(picked.unwrap_or_else(|| default.clone()))
+}
+
+/// Truths that are passed over together where none is true.
+const TRUTHS: usize = 64;
+
+/// Writes the positions of what is true, without a branch for each, which may be unpredictable. There is room for one
+/// position more.
+fn write_positions<const N: usize>(truths: &[u8], out: &mut [[u8; N]], bytes: impl Fn(usize) -> [u8; N]) {
+    let (mut next, last) = (0, out.len() - 1);
+    for (block, truths) in truths.chunks(TRUTHS).enumerate() {
+        if truths.iter().fold(0, |any, &truth| any | truth) == 0 {
+            continue;
+        }
+        for (place, &truth) in truths.iter().enumerate() {
+            out[next.min(last)] = bytes(block * TRUTHS + place);
+            next += usize::from(truth != 0);
+        }
+    }
 }

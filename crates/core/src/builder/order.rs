@@ -85,7 +85,7 @@ pub trait BuildOrder: Builder + Sized {
     }
 
     /// `x` with the elements at the positions `kth` of an axis where a sort would put them, lower ones before and higher
-    /// ones behind. All elements are sorted.
+    /// ones behind. Elements between these positions keep their order; equal ones are as in a stable sort.
     ///
     /// # Errors
     /// Complex elements, an axis that `x` does not have, and positions that the axis does not have.

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::matrix::{eigen, factor, functions, spectral, values};
-use super::{elementwise, fourier, index, order, random, reduce};
+use super::{elementwise, fourier, index, order, random, reduce, search, sets};
 use crate::builder::{BuildElementwise, Builder};
 use crate::error::Result;
 use crate::graph::{Graph, Value};
@@ -37,6 +37,10 @@ pub fn default<B: Builder>(b: &mut B, block: &Block, args: &[B::V]) -> Result<Sm
         Block::Cumulative { op, axis, reverse } => reduce::cumulative(b, &args[0], *op, *axis, *reverse)?,
         Block::Take { axis } => index::take(b, &args[0], &args[1], *axis)?,
         Block::TakeAlongAxis { axis } => index::take_along_axis(b, &args[0], &args[1], *axis)?,
+        Block::Isin => sets::found_in(b, &args[0], &args[1])?,
+        Block::Bincount { length } => search::ones_counted(b, &args[0], *length)?,
+        Block::Partition { axis, kth } => order::partitioned(b, &args[0], *axis, *kth)?,
+        Block::Argpartition { axis, kth } => order::partition_order(b, &args[0], *axis, *kth)?,
         Block::Fft2 { op, axes, lengths, eps } => {
             fourier::fft2(b, &args[0], op.each(), *axes, *lengths, eps.0)?
         }

@@ -65,8 +65,11 @@ pub fn extreme<B: Builder>(
     if !got.dtype.is_float() {
         return Ok(found);
     }
-    let is_nan = b.is_nan(x)?;
-    let is_missing = b.all(is_nan, axes, keep_axes)?;
+    // Whether there is a number, in the dtype of the other maximum: one loop has lanes of one width for both.
+    let is_number = b.equal(x, x)?;
+    let numbers = b.as_type(is_number, got.dtype)?;
+    let any = b.reduce_max(numbers, axes, keep_axes)?;
+    let is_missing = b.equal(any, 0)?;
     b.select(is_missing, f64::NAN, found)
 }
 

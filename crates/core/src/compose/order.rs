@@ -2,10 +2,12 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::builder::{Arg, BuildIndex, BuildOrder, BuildShape, Builder};
+use super::unnamed;
+use crate::builder::{BuildCreate, BuildIndex, BuildOrder, BuildShape, Builder};
 use crate::error::{ErrorKind, Result};
+use crate::infer::order::no_position;
 use crate::infer::reduce::{index_dtype, require_real};
-use crate::op::Direction;
+use crate::op::{Block, Direction, Op};
 use crate::shape::{Axis, AxisRef};
 
 /// See [`BuildOrder::top_k`].
@@ -59,26 +61,28 @@ pub fn lexsort<B: Builder>(b: &mut B, keys: &[B::V], axis: &AxisRef) -> Result<B
     b.reshape_to(order, left.shape)
 }
 
-/// The axis of a partition, whose positions are checked.
-fn partition_axis<B: Builder>(
+/// The axis of a partition, and its positions in ascending order.
+fn partition_positions<B: Builder>(
     b: &B,
     op: &'static str,
     x: &B::V,
     kth: &[i64],
     axis: &AxisRef,
-) -> Result<Axis> {
+) -> Result<(Axis, Vec<usize>)> {
     let got = b.ty(x);
     require_real(op, &got)?;
     let axis = got.shape.resolve(op, axis)?;
     let size = got.shape[axis] as i64;
-    match kth.iter().find(|&&at| !(-size..size).contains(&at)) {
-        None => Ok(axis),
-        Some(at) => {
-            let (option, given) = ("kth", at.to_string());
-            let required = format!("a position on axis {} of {got}", axis.index());
-            Err(ErrorKind::OptionValue { op, option, given, required }.into())
+    let mut positions = Vec::with_capacity(kth.len());
+    for &at in kth {
+        if !(-size..size).contains(&at) {
+            return Err(no_position(op, &got, axis, at));
         }
+        positions.push(at.rem_euclid(size) as usize);
     }
+    positions.sort_unstable();
+    positions.dedup();
+    Ok((axis, positions))
 }
 
 /// See [`BuildOrder::partition`].
@@ -86,8 +90,25 @@ fn partition_axis<B: Builder>(
 /// # Errors
 /// As the method.
 pub fn partition<B: Builder>(b: &mut B, x: &B::V, kth: &[i64], axis: &AxisRef) -> Result<B::V> {
-    let axis = partition_axis(b, "partition", x, kth, axis)?;
-    b.sort(x, axis, Direction::Asc)
+    let (axis, kth) = partition_positions(b, "partition", x, kth, axis)?;
+    let shape = b.ty(x).shape;
+    let parted = partition_at(b, x.clone(), axis, 0, &kth)?;
+    b.reshape_to(parted, shape)
+}
+
+/// A partition at ascending positions, counted from the first element of a whole, `start` of whose elements are before
+/// `x`. The middle position divides the others, so that each element is moved once for each halving of them.
+fn partition_at<B: Builder>(b: &mut B, x: B::V, axis: Axis, start: usize, kth: &[usize]) -> Result<B::V> {
+    let (below, rest) = kth.split_at(kth.len() / 2);
+    let Some((&middle, above)) = rest.split_first() else { return Ok(x) };
+    let parted = b.emit_one(Op::Block(Block::Partition { axis, kth: middle - start }), &[x])?;
+    if kth.len() == 1 {
+        return Ok(parted);
+    }
+    let [low, at, high] = parts(b, &parted, axis, middle - start)?;
+    let low = partition_at(b, low, axis, start, below)?;
+    let high = partition_at(b, high, axis, middle + 1, above)?;
+    b.concatenate(&[low, at, high], axis)
 }
 
 /// See [`BuildOrder::argpartition`].
@@ -95,7 +116,73 @@ pub fn partition<B: Builder>(b: &mut B, x: &B::V, kth: &[i64], axis: &AxisRef) -
 /// # Errors
 /// As the method.
 pub fn argpartition<B: Builder>(b: &mut B, x: &B::V, kth: &[i64], axis: &AxisRef) -> Result<B::V> {
-    let axis = partition_axis(b, "argpartition", x, kth, axis)?;
-    let dtype = index_dtype(b.ty(x).shape[axis]);
-    b.argsort(Arg::from(x), axis, Direction::Asc, dtype)
+    let (axis, kth) = partition_positions(b, "argpartition", x, kth, axis)?;
+    let shape = b.ty(x).shape;
+    let plain = unnamed(b, x)?;
+    let order = match kth.is_empty() {
+        true => {
+            let order = b.iota(shape.without_names(), index_dtype(shape[axis]), Some(axis.into()))?;
+            b.vectorized_like(order, x)?
+        }
+        false => argpartition_at(b, plain, axis, 0, &kth)?,
+    };
+    b.reshape_to(order, shape)
+}
+
+/// As [`partition_at`], with at least one position.
+fn argpartition_at<B: Builder>(b: &mut B, x: B::V, axis: Axis, start: usize, kth: &[usize]) -> Result<B::V> {
+    let (below, rest) = kth.split_at(kth.len() / 2);
+    let (middle, above) = (rest[0], &rest[1..]);
+    let order = b.emit_one(Op::Block(Block::Argpartition { axis, kth: middle - start }), &[x.clone()])?;
+    if kth.len() == 1 {
+        return Ok(order);
+    }
+    let [low, at, high] = parts(b, &order, axis, middle - start)?;
+    let side = |b: &mut B, side: B::V, start: usize, kth: &[usize]| -> Result<B::V> {
+        if kth.is_empty() {
+            return Ok(side);
+        }
+        let elements = b.take_along_axis(&x, &side, axis)?;
+        let order = argpartition_at(b, elements, axis, start, kth)?;
+        b.take_along_axis(side, order, axis)
+    };
+    let low = side(b, low, start, below)?;
+    let high = side(b, high, middle + 1, above)?;
+    b.concatenate(&[low, at, high], axis)
+}
+
+/// What is before a position of an axis, at it, and behind it.
+fn parts<B: Builder>(b: &mut B, x: &B::V, axis: Axis, at: usize) -> Result<[B::V; 3]> {
+    let (at, size) = (at as i64, b.ty(x).shape[axis] as i64);
+    let low = b.slice_along_axis(x, 0, at, axis, 1)?;
+    let middle = b.slice_along_axis(x, at, 1, axis, 1)?;
+    let high = b.slice_along_axis(x, at + 1, size - at - 1, axis, 1)?;
+    Ok([low, middle, high])
+}
+
+/// The definition of [`Block::Partition`].
+///
+/// # Errors
+/// As the ops.
+pub(crate) fn partitioned<B: Builder>(b: &mut B, x: &B::V, axis: Axis, kth: usize) -> Result<B::V> {
+    let ty = b.ty(x);
+    let plain = unnamed(b, x)?;
+    let order = b.emit_one(Op::Block(Block::Argpartition { axis, kth }), &[plain.clone()])?;
+    let parted = b.take_along_axis(plain, order, axis)?;
+    b.reshape_to(parted, ty.shape)
+}
+
+/// The definition of [`Block::Argpartition`]: the positions on each side of a sort, in order.
+///
+/// # Errors
+/// As the ops.
+pub(crate) fn partition_order<B: Builder>(b: &mut B, x: &B::V, axis: Axis, kth: usize) -> Result<B::V> {
+    let ty = b.ty(x);
+    let plain = unnamed(b, x)?;
+    let order = b.argsort(plain, axis, Direction::Asc, None)?;
+    let [low, at, high] = parts(b, &order, axis, kth)?;
+    let low = b.sort(low, axis, Direction::Asc)?;
+    let high = b.sort(high, axis, Direction::Asc)?;
+    let order = b.concatenate(&[low, at, high], axis)?;
+    b.reshape_to(order, ty.shape)
 }

@@ -9,9 +9,9 @@ use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::infer::index::require_integers;
 use crate::infer::reduce::{index_dtype, require_real};
-use crate::op::Direction;
+use crate::op::{Block, Direction, Op};
 use crate::scalar::Number;
-use crate::shape::{Axes, Shape};
+use crate::shape::Axes;
 
 /// The number of elements of a real vector.
 fn vector<B: Builder>(b: &B, op: &'static str, x: &B::V, required: &'static str) -> Result<usize> {
@@ -127,7 +127,7 @@ pub fn digitize<B: Builder>(b: &mut B, x: &B::V, bins: &B::V, right: bool) -> Re
 pub fn bincount<B: Builder>(b: &mut B, x: &B::V, weights: Option<&B::V>, length: usize) -> Result<B::V> {
     let got = b.ty(x);
     require_integers("bincount", &got)?;
-    let &[size] = got.shape.sizes() else {
+    let [_] = got.shape.sizes() else {
         let required = "a vector is required; flatten it";
         return Err(ErrorKind::Rank { op: "bincount", got, required }.into());
     };
@@ -137,21 +137,25 @@ pub fn bincount<B: Builder>(b: &mut B, x: &B::V, weights: Option<&B::V>, length:
             return Err(ErrorKind::ShapesDiffer { op: "bincount", left: got, right }.into());
         }
     }
-    counts(b, x, weights, size, length)
+    counts(b, x, weights, length)
+}
+
+/// The definition of [`Block::Bincount`]: the sums of ones.
+///
+/// # Errors
+/// Elements that are no integers, and another rank than 1.
+pub(crate) fn ones_counted<B: Builder>(b: &mut B, ids: &B::V, length: usize) -> Result<B::V> {
+    let ty = b.ty(ids);
+    let counted = crate::infer::index::bincount(&ty, length)?;
+    let ones = b.full(ty.shape.without_names(), counted.dtype, 1)?;
+    let ones = b.vectorized_like(ones, ids)?;
+    b.segment_sum(ones, ids, length)
 }
 
 /// The number of each id below `length`, or the sum of its weights. Other ids are left out.
-fn counts<B: Builder>(
-    b: &mut B,
-    ids: &B::V,
-    weights: Option<&B::V>,
-    size: usize,
-    length: usize,
-) -> Result<B::V> {
+fn counts<B: Builder>(b: &mut B, ids: &B::V, weights: Option<&B::V>, length: usize) -> Result<B::V> {
     let Some(weights) = weights else {
-        let ones = b.full(Shape::new(&[size]), index_dtype(size.saturating_add(1)), 1)?;
-        let ones = b.vectorized_like(ones, ids)?;
-        return b.segment_sum(ones, ids, length);
+        return b.emit_one(Op::Block(Block::Bincount { length }), &[ids.clone()]);
     };
     let dtype = b.ty(weights).dtype.to_number();
     let working = if dtype.is_inexact() { working_dtype(dtype) } else { dtype };
@@ -178,7 +182,6 @@ pub fn histogram<B: Builder>(
     let mut dtype = got.dtype.to_float();
     let flat = b.flatten(x, Axes::All)?;
     let flat = unnamed(b, &flat)?;
-    let size = got.shape.size();
     let weights = match weights {
         None => None,
         Some(weights) => {
@@ -195,7 +198,7 @@ pub fn histogram<B: Builder>(
         Bins::Count(count) => uniform(b, &flat, *count, range)?,
         Bins::Edges(edges) => between(b, &flat, edges)?,
     };
-    let counted = counts(b, &ids, weights.as_ref(), size, length)?;
+    let counted = counts(b, &ids, weights.as_ref(), length)?;
     let counted = if density {
         let working = working_dtype(dtype);
         let counted = b.as_type(counted, working)?;

@@ -10,7 +10,7 @@ use crate::builder::{
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::infer::reduce::index_dtype;
-use crate::op::{CumulativeOp, Direction};
+use crate::op::{Block, CumulativeOp, Direction, Op};
 use crate::scalar::Number;
 use crate::shape::{Axes, Shape, TensorType};
 
@@ -406,7 +406,24 @@ fn is_member<B: Builder>(b: &mut B, x: &B::V, among: &B::V) -> Result<B::V> {
         let equal = b.equal(column, among)?;
         return b.any(equal, Axes::from(-1), false);
     }
-    let order = if b.ty(x).dtype.is_complex() { Some(order(b, &among)?) } else { None };
+    if b.ty(x).dtype.is_complex() {
+        return found_in(b, x, &among);
+    }
+    b.emit_one(Op::Block(Block::Isin), &[x.clone(), among])
+}
+
+/// Whether elements are among those of a vector, which is sorted and searched: the definition of [`Block::Isin`].
+///
+/// # Errors
+/// As the ops.
+pub(crate) fn found_in<B: Builder>(b: &mut B, x: &B::V, among: &B::V) -> Result<B::V> {
+    let dtype = b.ty(x).dtype.merge(b.ty(among).dtype);
+    let (x, among) = (&b.as_type(x, dtype)?, &b.as_type(among, dtype)?);
+    let count = b.ty(among).size();
+    if count == 0 {
+        return b.not_equal(x, x);
+    }
+    let order = if dtype.is_complex() { Some(order(b, among)?) } else { None };
     let ordered = match order {
         Some(order) => b.take(among, order, 0)?,
         None => b.sort(among, 0, Direction::Asc)?,

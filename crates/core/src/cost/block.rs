@@ -24,6 +24,11 @@ pub(super) fn flops(block: &Block, operands: &[&TensorType], outputs: &Outputs) 
         Block::Cumulative { .. } => each(1),
         Block::Take { .. } | Block::TakeAlongAxis { .. } => 0,
         Block::TopK { .. } => x.shape.last_axis().map_or(0, |axis| sorting(x, axis)),
+        // Three comparisons with keys, of those of which one is selected, and of all of them with this one.
+        Block::Partition { .. } | Block::Argpartition { .. } => size(x).saturating_mul(3),
+        // A hash or a comparison for each element of both, and an addition for each integer.
+        Block::Isin => size(x).saturating_add(size(operands[1])),
+        Block::Bincount { .. } => size(x),
         Block::Fft2 { axes, lengths, .. } => {
             // The first axis, then the second on the result of the first.
             let first = fft(&x.shape, axes[0], lengths[0]);

@@ -38,6 +38,10 @@ pub(super) fn rule(site: &mut Site<'_>, block: &Block, g: &[Option<Value>]) -> R
         | Block::Take { .. }
         | Block::TakeAlongAxis { .. }
         | Block::TopK { .. }
+        | Block::Partition { .. }
+        | Block::Argpartition { .. }
+        | Block::Isin
+        | Block::Bincount { .. }
         | Block::Fft2 { .. }
         | Block::Rfft { .. }
         | Block::Irfft { .. }

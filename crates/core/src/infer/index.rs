@@ -1,6 +1,6 @@
 //! Types of reads and writes at positions held in a tensor.
 
-use super::reduce::require_number;
+use super::reduce::{index_dtype, require_number};
 use crate::error::{ErrorKind, Result};
 use crate::op::ScatterOp;
 use crate::shape::{Axis, Shape, TensorType};
@@ -52,6 +52,16 @@ pub(crate) fn require_integers(op: &'static str, indices: &TensorType) -> Result
         return Ok(());
     }
     Err(ErrorKind::IndicesDType { op, got: indices.clone() }.into())
+}
+
+/// The number of each integer of a vector below `length`.
+pub(crate) fn bincount(ids: &TensorType, length: usize) -> Result<TensorType> {
+    require_integers("bincount", ids)?;
+    let &[size] = ids.shape.sizes() else {
+        let required = "a vector is required; flatten it";
+        return Err(ErrorKind::Rank { op: "bincount", got: ids.clone(), required }.into());
+    };
+    TensorType::new(index_dtype(size.saturating_add(1)), Shape::new(&[length]))
 }
 
 /// The shape of `x` in the merged dtype. There is one update for each row of the indices, no larger than the

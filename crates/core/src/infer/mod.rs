@@ -9,7 +9,7 @@ mod fourier;
 pub(crate) mod index;
 mod linalg;
 mod matrix;
-mod order;
+pub(crate) mod order;
 mod random;
 pub(crate) mod reduce;
 mod shape;
@@ -129,6 +129,15 @@ fn infer_block(block: &Block, operands: &[&TensorType]) -> Result<Outputs> {
             one(random::drawn("random_uniform", operands[0], *dtype, *count)?)
         }
         Block::RandomBelow { dtype, count } => one(random::below(operands[0], operands[1], *dtype, *count)?),
+        Block::Partition { axis, kth } => {
+            one(order::partition("partition", operands[0], *axis, *kth, operands[0].dtype)?)
+        }
+        Block::Argpartition { axis, kth } => {
+            let positions = reduce::index_dtype(operands[0].shape[*axis]);
+            one(order::partition("argpartition", operands[0], *axis, *kth, positions)?)
+        }
+        Block::Isin => one(order::isin(operands[0], operands[1])?),
+        Block::Bincount { length } => one(index::bincount(operands[0], *length)?),
         Block::Cholesky => one(matrix::cholesky(operands[0])?),
         Block::Solve => one(matrix::solve(operands[0], operands[1])?),
         Block::Determinant => one(matrix::determinant(operands[0])?),

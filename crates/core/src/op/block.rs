@@ -146,6 +146,10 @@ super::rows::rows! {
             /// The eigenvalues of a symmetric or Hermitian matrix, ascending, real.
             Eigvalsh = "eigvalsh" (x) => NOT_ELEMENT_WISE;
 
+            // order
+            /// `(x, among)`: whether elements of `x` are among those of a vector.
+            Isin = "isin" (x, among) => NOT_ELEMENT_WISE;
+
             // random
             /// `(key, counters)`: two random words for each pair of counters. The words and the counters of a pair
             /// are side by side on axis 0.
@@ -177,11 +181,33 @@ super::rows::rows! {
                 option axis (valid in x): Axis,
             } => NOT_ELEMENT_WISE;
 
+            /// The number of each integer of a vector from 0 on. Other integers are left out.
+            Bincount = "bincount" (x) {
+                /// The number of integers that are counted.
+                option length: usize,
+            } => NOT_ELEMENT_WISE;
+
             // order
             /// The greatest elements along the last axis, descending, and their positions.
             TopK = "top_k" (x) {
                 /// The number of elements.
                 option k: usize,
+            } => NOT_ELEMENT_WISE;
+
+            /// The elements with the one at a position of a sort there: those that a sort puts before it are before it,
+            /// the others behind it, both in their order.
+            Partition = "partition" (x) {
+                /// The axis.
+                option axis (valid in x): Axis,
+                /// The position.
+                option kth: usize,
+            } => NOT_ELEMENT_WISE;
+            /// The positions of the elements of a partition before it.
+            Argpartition = "argpartition" (x) {
+                /// The axis.
+                option axis (valid in x): Axis,
+                /// The position.
+                option kth: usize,
             } => NOT_ELEMENT_WISE;
 
             // fourier

@@ -25,6 +25,8 @@ impl Rewrite<'_> {
             // Element-wise, along axes, on the last axis, or on the last two with batch axes before them.
             | Block::Cumulative { .. }
             | Block::TopK { .. }
+            | Block::Partition { .. }
+            | Block::Argpartition { .. }
             | Block::Fft2 { .. }
             | Block::Rfft { .. }
             | Block::Irfft { .. }
@@ -43,11 +45,14 @@ impl Rewrite<'_> {
             Block::Take { .. } if !operands[1].is_vectorized() => {
                 vec![operands[0].flat(), operands[1].clone()]
             }
+            Block::Isin if !operands[1].is_vectorized() => vec![operands[0].flat(), operands[1].clone()],
             Block::TakeAlongAxis { .. } | Block::Solve => self.all_full(operands)?,
 
-            // One verdict, one set of positions or one key for each position on the vectorized axes.
+            // One verdict, one set of elements, positions or integers, or one key for each position on the vectorized axes.
             Block::Composite(_)
             | Block::Take { .. }
+            | Block::Isin
+            | Block::Bincount { .. }
             | Block::Threefry
             | Block::RandomBits { .. }
             | Block::RandomUniform { .. }

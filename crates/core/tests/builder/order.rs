@@ -1,6 +1,6 @@
-use defn_core::DType;
-use defn_core::builder::{BuildOrder, BuildReduce};
-use defn_core::op::{CumulativeOp, Direction};
+use defn_core::builder::{BuildOrder, BuildReduce, Builder};
+use defn_core::op::{Block, CumulativeOp, Direction, Op};
+use defn_core::{DType, Shape};
 
 use crate::check;
 
@@ -69,5 +69,24 @@ fn the_greatest_come_with_their_places() {
     );
     assert!(
         check(&["c64[3]"], |b, v| b.top_k(v[0], 1)).starts_with("top_k: the operand is c64[3], it must be")
+    );
+}
+
+#[test]
+fn partitions_have_the_types_of_sorts() {
+    let ty = ["u8[x: 2][y: 3]"];
+    for kth in [&[][..], &[0], &[-1], &[0, 2, 1, -3]] {
+        assert_eq!(check(&ty, |b, v| b.partition(v[0], kth, "y")), ty[0], "{kth:?}");
+        assert_eq!(check(&ty, |b, v| b.argpartition(v[0], kth, "y")), "s32[x: 2][y: 3]", "{kth:?}");
+    }
+    let block = |block: Block| check(&ty, |b, v| b.emit_one(Op::Block(block.clone()), &[v[0]]));
+    let axis = Shape::new(&[2, 3]).axis(1).expect("an axis");
+    assert_eq!(block(Block::Partition { axis, kth: 2 }), ty[0]);
+    assert_eq!(block(Block::Argpartition { axis, kth: 2 }), "s32[x: 2][y: 3]");
+    let beyond = "kth is 3, it must be a position on axis 1 of u8[x: 2][y: 3]";
+    assert_eq!(block(Block::Partition { axis, kth: 3 }), format!("partition: {beyond}"));
+    assert_eq!(block(Block::Argpartition { axis, kth: 3 }), format!("argpartition: {beyond}"));
+    assert!(
+        check(&["c64[3]"], |b, v| b.partition(v[0], &[1], 0)).starts_with("partition: the operand is c64")
     );
 }

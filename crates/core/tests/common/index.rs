@@ -34,7 +34,7 @@ impl Random {
         let is_position = |ty: &TensorType| {
             ty.dtype.is_integer() && ty.shape.sizes().last().is_some_and(|&entries| entries <= shape.rank())
         };
-        match self.below(7) {
+        match self.below(10) {
             0 => {
                 let indices = self.fitting(graph, values, is_position);
                 let entries = graph.ty(indices).shape.sizes().last().copied().unwrap_or(0);
@@ -81,6 +81,21 @@ impl Random {
             5 => {
                 let size = shape.sizes()[shape.rank() - 1];
                 (Op::Block(Block::TopK { k: 1 + self.below(size) }), [x].into_iter().collect())
+            }
+            6 => {
+                let kth = self.below(shape[axis]);
+                let (values, places) = (Block::Partition { axis, kth }, Block::Argpartition { axis, kth });
+                (Op::Block(if self.flip() { values } else { places }), [x].into_iter().collect())
+            }
+            7 => {
+                let is_vector = |ty: &TensorType| ty.shape.rank() == 1 && !ty.dtype.is_complex();
+                let among = self.fitting(graph, values, is_vector);
+                (Op::Block(Block::Isin), [x, among].into_iter().collect())
+            }
+            8 => {
+                let is_vector = |ty: &TensorType| ty.shape.rank() == 1 && ty.dtype.is_integer();
+                let ids = self.fitting(graph, values, is_vector);
+                (Op::Block(Block::Bincount { length: self.below(5) }), [ids].into_iter().collect())
             }
             _ => {
                 let block = Block::Cumulative { op: self.one(CumulativeOp::ALL), axis, reverse: self.flip() };

@@ -108,6 +108,21 @@ impl OpRun<'_> {
         })
     }
 
+    /// How often each integer from 0 on occurs.
+    pub(super) fn count(self) -> Result<Buffers> {
+        let allocator = self.allocator;
+        self.run_with_scratch(|views, out, par| {
+            let readable = readable_positions(allocator, views[0], par)?;
+            let mut tables = allocator.scratch(index::tables_scratch(views[0].ty(), out.ty()))?;
+            if allocator.runs() {
+                // SAFETY: the conversion has written every integer.
+                let ids = readable.as_ref().map_or(views[0], |readable| unsafe { readable.view() });
+                index::count(ids, out, &mut tables.view_mut(), par);
+            }
+            Ok(())
+        })
+    }
+
     pub(super) fn scatter(self, scatter: ScatterOp, axes: &[Axis]) -> Result<Buffers> {
         let (allocator, checked, axes) = (self.allocator, self.checked, positions(axes));
         let dtype = self.output(0).dtype;

@@ -38,6 +38,46 @@ impl OpRun<'_> {
         })
     }
 
+    /// The elements, or their positions, on both sides of the one at a position of a sort.
+    pub(super) fn partition(self, axis: Axis, kth: usize, wants_positions: bool) -> Result<Buffers> {
+        let allocator = self.allocator;
+        self.along_rows(axis, |x, out, par| {
+            let mut keys = allocator.scratch(order::keys_scratch(x.ty()))?;
+            let mut tmp = allocator.scratch(order::keys_scratch(x.ty()))?;
+            if allocator.runs() {
+                let kernel = if wants_positions { order::argpartition } else { order::partition };
+                kernel(x, kth, out, [&mut keys.view_mut(), &mut tmp.view_mut()], par);
+            }
+            Ok(())
+        })
+    }
+
+    /// Whether elements are among others.
+    pub(super) fn isin(self) -> Result<Buffers> {
+        let allocator = self.allocator;
+        self.run_with_scratch(|views, out, par| {
+            let dtype = views[0].ty().dtype.merge(views[1].ty().dtype);
+            let convert = |view: View<'_>| match view.ty().dtype == dtype {
+                true => Ok(None),
+                false => allocator.converted(view, dtype, par).map(Some),
+            };
+            let (x, among) = (convert(views[0])?, convert(views[1])?);
+            let among_ty = views[1].ty().with_dtype(dtype)?;
+            let mut table = allocator.scratch(order::table_scratch(&among_ty))?;
+            if allocator.runs() {
+                // SAFETY: conversions write every element.
+                let (x, among) = unsafe {
+                    (
+                        x.as_ref().map_or(views[0], |x| x.view()),
+                        among.as_ref().map_or(views[1], |among| among.view()),
+                    )
+                };
+                order::isin(x, among, out, &mut table.view_mut(), par);
+            }
+            Ok(())
+        })
+    }
+
     /// The `k` greatest elements of the last axis and their positions.
     pub(super) fn top_k(self, k: usize) -> Result<Buffers> {
         let allocator = self.allocator;

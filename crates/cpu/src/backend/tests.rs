@@ -234,6 +234,12 @@ const LARGE: &[(&str, &str)] = &[
     ("sort T[80000] {axis: 0, direction: \"asc\"} : T[80000]", "u8 f16 f32 f64"),
     ("argsort T[80000] {axis: 0, direction: \"asc\"} : s32[80000]", "u8 f16 f32 s64"),
     ("argsort T[70][90][3] {axis: 0, direction: \"desc\"} : s64[70][90][3]", "u16 f32 f64"),
+    ("partition T[80000] {axis: 0, kth: 30000} : T[80000]", "s4 u8 f16 f32 f64"),
+    ("partition T[70][90][3] {axis: 1, kth: 89} : T[70][90][3]", "u16 f32 f64"),
+    ("argpartition T[80000] {axis: 0, kth: 70000} : s32[80000]", "u8 f16 f32 s64"),
+    ("isin T[80000] T[9000] : bool[80000]", "s4 u8 f16 f32 f64 s64"),
+    ("isin T[300][100] f32[9000] : bool[300][100]", "s32 f16"),
+    ("bincount T[80000] {length: 300} : s32[300]", "u8 s32 u64"),
     ("top_k T[20][1000] {k: 3} : T[20][3], s32[20][3]", "s8 f32 f64"),
     ("top_k T[20][1000] {k: 700} : T[20][700], s32[20][700]", "s8 f32 f64"),
     ("window_sum T[70][200] {window: [3, 20], strides: [1, 2], padding: [(1, 1, 0), (0, 0, 0)], \

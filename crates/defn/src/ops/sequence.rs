@@ -22,7 +22,7 @@ methods! {
     example { (x = f32[3] "1.0, 2.0, 4.0") x.trapezoid("2.0, 0") == f32 "9.0" }
 
     /// The elements along an axis with those at the positions `kth` where a sort would put them, lower ones before them
-    /// and higher ones behind. All elements are sorted.
+    /// and higher ones behind. Elements between these positions keep their order; equal ones are as in a stable sort.
     ///
     /// - Shape: unchanged; axis names are kept.
     /// - Dtypes: any but complex; unchanged.

@@ -47,6 +47,10 @@ impl Lowering {
             | Block::Take { .. }
             | Block::TakeAlongAxis { .. }
             | Block::TopK { .. }
+            | Block::Partition { .. }
+            | Block::Argpartition { .. }
+            | Block::Isin
+            | Block::Bincount { .. }
             | Block::Solve
             | Block::Qr { .. }
             | Block::Lu

@@ -84,6 +84,10 @@ pub(super) fn is_kernel(graph: &Graph, node: &Node) -> bool {
             | Block::Eigvalsh
             | Block::Cumulative { .. }
             | Block::TopK { .. }
+            | Block::Partition { .. }
+            | Block::Argpartition { .. }
+            | Block::Isin
+            | Block::Bincount { .. }
             | Block::Fft2 { .. }
             | Block::Rfft { .. }
             | Block::Irfft { .. }

@@ -88,6 +88,10 @@ impl Lowering {
             | Block::Take { .. }
             | Block::TakeAlongAxis { .. }
             | Block::TopK { .. }
+            | Block::Partition { .. }
+            | Block::Argpartition { .. }
+            | Block::Isin
+            | Block::Bincount { .. }
             | Block::Threefry
             | Block::RandomBits { .. }
             | Block::RandomUniform { .. }

@@ -143,6 +143,11 @@ pub fn order(dtype: DType) -> Table {
             table.add(Op::Argsort { axis: axis(last), direction, dtype: DType::S32 }, &[&operand], exact);
         }
         table.add(Op::Block(Block::TopK { k: 2 }), &[&operand], exact);
+        for axis in [axis(0), axis(last)] {
+            let kth = operand.ty.shape[axis] / 2;
+            table.add(Op::Block(Block::Partition { axis, kth }), &[&operand], exact);
+            table.add(Op::Block(Block::Argpartition { axis, kth }), &[&operand], exact);
+        }
         for &op in CumulativeOp::ALL {
             let close = match op {
                 CumulativeOp::CumulativeSum | CumulativeOp::CumulativeProduct => Closeness::Whole(16.0),

@@ -69,6 +69,11 @@ pub fn positions(dtype: DType) -> Table {
         let along = integers(DType::S64, &[along[0] as usize, along[1] as usize], &numbers);
         table.must(Op::Block(Block::TakeAlongAxis { axis: axis(axis_index) }), &[&x, &along], exact);
     }
+    if !dtype.is_complex() {
+        table.must(Op::Block(Block::Isin), &[&x, &small(dtype, &[9], 5)], exact);
+    }
+    let ids = integers(DType::S32, &[7], &[0, 2, -1, 7, 2, 3, 0]);
+    table.must(Op::Block(Block::Bincount { length: 3 }), &[&ids], exact);
     table
 }
 

@@ -21,6 +21,7 @@ use crate::builder::{BuildCreate, BuildElementwise, Builder};
 use crate::compose::matrix::batch::repeat;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::graph::{Graph, Value};
 
 /// Which of the two functions.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -221,7 +222,7 @@ impl<B: Builder> Forms<B> {
         let (a, x) = (b.only(&mask, &self.a, 1.0)?, b.only(&mask, &self.x, 1.0)?);
         let dtype = b.ty(&x).dtype;
         let (one, zero) = (self.like(b, &x, 1.0)?, self.like(b, &x, 0.0)?);
-        let last = repeat(b, terms, &[one, zero], &[a, x], |graph, step, state, captures| {
+        let last = sum_terms(b, terms, &[one, zero], &[a, x], |graph, step, state, captures| {
             let rest = graph.subtract(terms as i64, step)?;
             let rest = graph.as_type(rest, dtype)?;
             let below = graph.add(captures[0], rest)?;
@@ -246,7 +247,7 @@ impl<B: Builder> Forms<B> {
         let first = b.subtract(&x, &a)?;
         let start = b.add(&first, 2 * terms as i64 + 1)?;
         let slope = self.like(b, &x, -1.0)?;
-        let last = repeat(b, terms, &[start, slope], &[a, first], |graph, step, state, captures| {
+        let last = sum_terms(b, terms, &[start, slope], &[a, first], |graph, step, state, captures| {
             // n from the last number of terms down to 1
             let n = graph.subtract(terms as i64, step)?;
             let n = graph.as_type(n, dtype)?;
@@ -418,6 +419,26 @@ struct Expansion<V> {
     scale: V,
     sum: V,
     slope: V,
+}
+
+/// As [`repeat`], several terms in each trip: between trips the state of all elements goes to memory.
+fn sum_terms<B: Builder>(
+    b: &mut B,
+    terms: usize,
+    state: &[B::V],
+    captures: &[B::V],
+    body: impl Fn(&mut Graph, Value, &[Value], &[Value]) -> Result<Vec<Value>>,
+) -> Result<Vec<B::V>> {
+    let each = (8..=11).rev().find(|each| terms.is_multiple_of(*each)).unwrap_or(1);
+    repeat(b, terms / each, state, captures, |graph, trip, state, captures| {
+        let first = graph.multiply(trip, each as i64)?;
+        let mut state = state.to_vec();
+        for place in 0..each {
+            let step = graph.add(first, place as i64)?;
+            state = body(graph, step, &state, captures)?;
+        }
+        Ok(state)
+    })
 }
 
 /// `(d - log1p(d)) / d^2` for `|d| <= 0.5`, and that of 0 elsewhere.

@@ -4,6 +4,7 @@
 //! writes; [`check`] and [`OutOfRangeFlag`] report them if the caller needs it. Kernels depend only on the width of
 //! elements, and move contiguous runs at once. Positions are signed and have 32 or 64 bits; callers convert others.
 
+mod count;
 mod range;
 mod scatter;
 
@@ -11,6 +12,7 @@ use std::mem::MaybeUninit;
 
 use smallvec::SmallVec;
 
+pub(crate) use count::{count, tables_scratch};
 pub(crate) use range::{OutOfRangeFlag, check};
 
 use super::shape::Layout;

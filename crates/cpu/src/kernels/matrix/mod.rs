@@ -102,6 +102,10 @@ impl Task {
             | Block::Take { .. }
             | Block::TakeAlongAxis { .. }
             | Block::TopK { .. }
+            | Block::Partition { .. }
+            | Block::Argpartition { .. }
+            | Block::Isin
+            | Block::Bincount { .. }
             | Block::Fft2 { .. }
             | Block::Rfft { .. }
             | Block::Irfft { .. }

@@ -32,8 +32,10 @@ macro_rules! with_bits {
 
 mod buckets;
 mod keys;
+mod member;
 mod merge;
 mod network;
+mod partition;
 mod quicksort;
 mod radix;
 mod select;
@@ -41,6 +43,8 @@ mod select;
 mod tests;
 mod vector;
 
+pub(crate) use member::{isin, table_scratch};
+pub(crate) use partition::{argpartition, keys_scratch, partition};
 pub(crate) use select::{candidates_scratch, first_of, selection_is_faster, top_k};
 
 use std::mem::MaybeUninit;

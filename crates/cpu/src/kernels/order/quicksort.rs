@@ -137,6 +137,13 @@ impl<T: Key> Functions<T> {
         unsafe { (self.sort)(keys.as_mut_ptr(), tmp.as_mut_ptr().cast(), keys.len()) };
     }
 
+    /// Moves keys to a buffer of the same length, those up to the pivot first, and returns their number.
+    pub(super) fn split(self, keys: &[T], to: &mut [T], pivot: T) -> usize {
+        assert_eq!(keys.len(), to.len(), "buffers of one length");
+        // SAFETY: the processor has the instructions, and both buffers have this length.
+        unsafe { (self.split)(keys.as_ptr(), to.as_mut_ptr(), keys.len(), pivot) }
+    }
+
     /// Sorts the keys that `read` writes for a range of positions, and passes sorted parts to `finish`. Threads split
     /// the row together until there are enough parts for all of them, then they sort the parts.
     pub(super) fn sort_shared(

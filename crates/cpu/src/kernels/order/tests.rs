@@ -216,3 +216,61 @@ fn the_greatest_few_are_found_in_order() {
     check_top_k(DType::F32, 1, 300_000, 10, false);
     check_top_k(DType::F64, 1, 300_000, 500, true);
 }
+
+/// Partitions at a position, compared with the sides of a sort in the order of the elements.
+fn check_partition(dtype: DType, rows: usize, len: usize, kth: usize, bytes: &[u8]) {
+    let ty = TensorType::new(dtype, Shape::new(&[rows, len])).unwrap();
+    let width = dtype.storage_bytes();
+    let input = Array::of_bytes(ty.clone(), bytes);
+    let mut out = Array::unwritten(ty.clone());
+    let mut positions = Array::unwritten(ty.with_dtype(DType::S64).unwrap());
+    let [mut a, mut b] = [(); 2].map(|()| Array::unwritten(keys_scratch(&ty)));
+    partition(input.view(), kth, &mut out.view_mut(), [&mut a.view_mut(), &mut b.view_mut()], Par::Pool);
+    let keys = [&mut a.view_mut(), &mut b.view_mut()];
+    argpartition(input.view(), kth, &mut positions.view_mut(), keys, Par::Pool);
+    for row in 0..rows {
+        let bytes = &bytes[row * len * width..][..len * width];
+        let mut want = sorted(dtype, bytes, Direction::Asc);
+        want[..kth].sort_unstable();
+        want[kth + 1..].sort_unstable();
+        let moved: Vec<u8> = want.iter().flat_map(|&at| bytes[at * width..][..width].to_vec()).collect();
+        assert!(out.bytes()[row * len * width..][..len * width] == moved, "{dtype} {len} {kth}");
+        let want: Vec<u8> = want.iter().flat_map(|&at| (at as i64).to_ne_bytes()).collect();
+        assert!(positions.bytes()[row * len * 8..][..len * 8] == want, "{dtype} {len} {kth}");
+    }
+}
+
+#[test]
+fn rows_of_every_dtype_and_length_are_partitioned_stably() {
+    at_every_level(|| {
+        for &dtype in DType::ALL.iter().filter(|dtype| !dtype.is_complex()) {
+            for (rows, len) in [(2, 1), (5, 2), (40, 30), (2, 513), (3, 5000), (2, 20_000)] {
+                for kth in [0, len / 3, len / 2, len - 1] {
+                    check_partition(dtype, rows, len, kth, &bytes(dtype, rows * len));
+                }
+            }
+        }
+    });
+    for &dtype in DType::ALL.iter().filter(|dtype| !dtype.is_complex()) {
+        for kth in [0, 40_000, MIN_SHARED_ROW + 12_344] {
+            check_partition(dtype, 1, MIN_SHARED_ROW + 12_345, kth, &bytes(dtype, MIN_SHARED_ROW + 12_345));
+        }
+    }
+}
+
+#[test]
+fn rows_in_hard_orders_are_partitioned() {
+    let len = MIN_SHARED_ROW + 77;
+    at_every_level(|| {
+        for kth in [0, 3, len / 2, len - 1] {
+            for row in patterns::<u32>(len, |draw| draw as u32) {
+                let bytes: Vec<u8> = row.iter().flat_map(|key| key.to_ne_bytes()).collect();
+                check_partition(DType::U32, 1, len, kth, &bytes);
+            }
+            for row in patterns::<u64>(len, |draw| draw) {
+                let bytes: Vec<u8> = row.iter().flat_map(|key| key.to_ne_bytes()).collect();
+                check_partition(DType::U64, 1, len, kth, &bytes);
+            }
+        }
+    });
+}
