@@ -133,7 +133,8 @@ pub fn argpartition<B: Builder>(b: &mut B, x: &B::V, kth: &[i64], axis: &AxisRef
 fn argpartition_at<B: Builder>(b: &mut B, x: B::V, axis: Axis, start: usize, kth: &[usize]) -> Result<B::V> {
     let (below, rest) = kth.split_at(kth.len() / 2);
     let (middle, above) = (rest[0], &rest[1..]);
-    let order = b.emit_one(Op::Block(Block::Argpartition { axis, kth: middle - start }), &[x.clone()])?;
+    let order =
+        b.emit_one(Op::Block(Block::Argpartition { axis, kth: middle - start }), std::slice::from_ref(&x))?;
     if kth.len() == 1 {
         return Ok(order);
     }
@@ -167,7 +168,7 @@ fn parts<B: Builder>(b: &mut B, x: &B::V, axis: Axis, at: usize) -> Result<[B::V
 pub(crate) fn partitioned<B: Builder>(b: &mut B, x: &B::V, axis: Axis, kth: usize) -> Result<B::V> {
     let ty = b.ty(x);
     let plain = unnamed(b, x)?;
-    let order = b.emit_one(Op::Block(Block::Argpartition { axis, kth }), &[plain.clone()])?;
+    let order = b.emit_one(Op::Block(Block::Argpartition { axis, kth }), std::slice::from_ref(&plain))?;
     let parted = b.take_along_axis(plain, order, axis)?;
     b.reshape_to(parted, ty.shape)
 }

@@ -155,7 +155,7 @@ pub(crate) fn ones_counted<B: Builder>(b: &mut B, ids: &B::V, length: usize) -> 
 /// The number of each id below `length`, or the sum of its weights. Other ids are left out.
 fn counts<B: Builder>(b: &mut B, ids: &B::V, weights: Option<&B::V>, length: usize) -> Result<B::V> {
     let Some(weights) = weights else {
-        return b.emit_one(Op::Block(Block::Bincount { length }), &[ids.clone()]);
+        return b.emit_one(Op::Block(Block::Bincount { length }), std::slice::from_ref(ids));
     };
     let dtype = b.ty(weights).dtype.to_number();
     let working = if dtype.is_inexact() { working_dtype(dtype) } else { dtype };
