@@ -1,7 +1,5 @@
 //! Compiled programs on devices: results, effects in their order, donation, and the caches.
 
-mod device;
-
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -13,7 +11,7 @@ use defn_core::{DType, ErrorClass, ErrorKind, Location, Number, Result, Scalar, 
 use defn_cpu::cpu_backend;
 use defn_pjrt::{Attribute, CompilerOptions, PjrtCompiler};
 
-use device::{compiler, dynamic, floats, host_backend, own_backend, read, run, trace, ty};
+use crate::device::{compiler, dynamic, floats, host_backend, own_backend, read, run, trace, ty};
 
 fn s32(backend: &dyn Backend, value: i32) -> Tensor {
     let ty = TensorType::scalar(DType::S32);

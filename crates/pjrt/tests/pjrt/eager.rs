@@ -1,7 +1,5 @@
 //! Eager ops on devices, and moving tensors between them.
 
-mod device;
-
 use std::any::Any;
 use std::sync::Arc;
 
@@ -16,7 +14,7 @@ use defn_cpu::cpu_backend;
 use defn_pjrt::{PjrtBuffer, backend};
 use smallvec::SmallVec;
 
-use device::{compiler, dynamic, floats, host_backend, ops, own_backend, read, run, trace, ty};
+use crate::device::{compiler, dynamic, floats, host_backend, ops, own_backend, read, run, trace, ty};
 
 fn pjrt_buffer(tensor: &Tensor) -> &PjrtBuffer {
     tensor.buffer().unwrap().as_any().downcast_ref().unwrap()

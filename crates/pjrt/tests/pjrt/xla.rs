@@ -1,7 +1,5 @@
 //! The whole API through a real plugin: XLA's for the CPU.
 
-mod wheel;
-
 use std::sync::OnceLock;
 
 use defn_pjrt::{Attribute, Client, CompileOptions, ElementType, Error, Placement, Plugin};
@@ -17,7 +15,7 @@ const DONATING: &str =
 
 fn plugin() -> &'static Plugin {
     static PLUGIN: OnceLock<Plugin> = OnceLock::new();
-    PLUGIN.get_or_init(|| Plugin::load(wheel::file("xla_cpu_pjrt.so")).unwrap())
+    PLUGIN.get_or_init(|| Plugin::load(crate::device::wheel::file("xla_cpu_pjrt.so")).unwrap())
 }
 
 fn client() -> Client {

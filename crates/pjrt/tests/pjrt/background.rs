@@ -1,7 +1,5 @@
 //! Programs that are compiled in the background: their first calls run on the host, and nobody notices.
 
-mod device;
-
 use std::fmt;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -15,7 +13,7 @@ use defn_core::{DType, Result, Tensor};
 use defn_cpu::cpu_backend;
 use defn_pjrt::{CompilerOptions, MeshBackend, MeshCompiler, PjrtCompiler};
 
-use device::{compiler, dynamic, floats, host_backend, own_backend, read, run, trace, ty};
+use crate::device::{compiler, dynamic, floats, host_backend, own_backend, read, run, trace, ty};
 
 /// The compiler, which begins when the test says so.
 struct Waiting(PjrtCompiler, Mutex<Receiver<()>>);

@@ -1,7 +1,5 @@
 //! Errors: of plugins, clients, devices, memory and executables.
 
-mod device;
-
 use std::path::Path;
 
 use defn_core::backend::{Checks, Compiler, Executable};
@@ -13,7 +11,7 @@ use defn_pjrt::{
     devices, devices_of, register, set_default_client,
 };
 
-use device::{compiler, floats, host_backend, ops, own_backend, read, run, spec, trace, ty};
+use crate::device::{compiler, floats, host_backend, ops, own_backend, read, run, spec, trace, ty};
 
 #[test]
 fn a_file_that_is_no_plugin_is_named() {

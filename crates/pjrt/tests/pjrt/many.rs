@@ -1,7 +1,5 @@
 //! Several devices, and several threads, at the same time.
 
-mod device;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +10,7 @@ use defn_core::builder::*;
 use defn_cpu::cpu_backend;
 use defn_pjrt::PjrtBackend;
 
-use device::{compiler, dynamic, floats, host_backend, ops, own_backend, read, run, trace, ty};
+use crate::device::{compiler, dynamic, floats, host_backend, ops, own_backend, read, run, trace, ty};
 
 fn sums() -> Arc<defn_core::region::Region> {
     trace(&[ty(DType::F32, &[3]), ty(DType::F32, &[3])], |ops, x| {

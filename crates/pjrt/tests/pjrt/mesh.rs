@@ -1,7 +1,5 @@
 //! Programs that the devices of a mesh run together.
 
-mod device;
-
 use std::sync::Arc;
 
 use defn_core::backend::{Backend, Checks, Compiler, HostMemory, NoHooks};
@@ -13,7 +11,7 @@ use defn_core::{DType, Kind, Number, Result, Scalar, Tensor, TensorType};
 use defn_cpu::cpu_backend;
 use defn_pjrt::{CompilerOptions, MeshBackend, MeshCompiler};
 
-use device::{floats, host_backend, read, trace, ty};
+use crate::device::{self, floats, host_backend, read, trace, ty};
 
 fn mesh_of(axes: &[(&str, usize)], devices: &[i64]) -> Arc<MeshBackend> {
     let mesh = Mesh::new(axes.iter().map(|&(name, size)| (name.into(), size)).collect()).unwrap();

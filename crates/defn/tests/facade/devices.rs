@@ -1,14 +1,13 @@
 //! The same programs on devices.
 
-#[path = "../../pjrt/tests/wheel/mod.rs"]
-mod wheel;
-
 use std::sync::Arc;
 
 use defn::mesh::{AllReduceOp, Mesh, Spec};
 use defn::pjrt::{self, Attribute, ClientSpec, PjrtBackend, Plugin};
 use defn::prelude::*;
 use defn::{ErrorClass, compiler};
+
+use crate::wheel;
 
 fn device(id: i64) -> Arc<PjrtBackend> {
     let spec = ClientSpec::new(wheel::file("xla_cpu_pjrt.so")).with("cpu_device_count", Attribute::Int(2));
@@ -49,7 +48,7 @@ fn a_training_step_runs_on_a_device_and_donates_its_parameters() {
     assert_eq!(error.class(), ErrorClass::Backend);
     assert!(
         error.to_string().starts_with(
-            "run: argument 0 is f32 and its memory was donated at crates/defn/tests/devices.rs:"
+            "run: argument 0 is f32 and its memory was donated at crates/defn/tests/facade/devices.rs:"
         ),
         "{error}"
     );

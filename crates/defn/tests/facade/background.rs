@@ -53,7 +53,7 @@ fn a_function_switches_when_its_program_is_there() {
         let (x, y) = (Tensor::scalar(0.0).unwrap(), Tensor::scalar(2.0).unwrap());
         assert_eq!(step.call((x.clone(), y)).unwrap().item::<f32>().unwrap(), 3.0);
         let error = x.item::<f32>().unwrap_err().to_string();
-        assert!(error.contains("memory was donated at crates/defn/tests/background.rs"), "{error}");
+        assert!(error.contains("memory was donated at crates/defn/tests/facade/background.rs"), "{error}");
     };
     call();
     call();
