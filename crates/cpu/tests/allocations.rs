@@ -4,7 +4,7 @@
 //! Programs run in child processes, so that an abort is detected and the failed allocation reported.
 //! `DEFN_TEST_PROGRAMS` sets a larger number of random programs.
 
-#[path = "../../core/tests/common/mod.rs"]
+#[path = "../../core/tests/graph/common/mod.rs"]
 mod graphs;
 
 use std::alloc::{GlobalAlloc, Layout, System};

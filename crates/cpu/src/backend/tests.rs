@@ -1,6 +1,6 @@
 //! Ops give the same bits when the caller chooses the memory of their results, also in an operand's memory.
 
-#[path = "../../../core/tests/common/mod.rs"]
+#[path = "../../../core/tests/graph/common/mod.rs"]
 mod graphs;
 
 use std::process::Command;

@@ -1,0 +1,19 @@
+//! The tests of the facade, as one program: each program would be compiled and linked on its own.
+//!
+//! The programs beside it run the compiler, or have features of their own.
+
+mod background;
+mod derivatives;
+#[cfg(feature = "pjrt")]
+mod devices;
+mod documented;
+mod feel;
+mod files;
+mod linalg;
+mod programs;
+mod traced;
+mod trees;
+mod vectorized;
+#[cfg(feature = "pjrt")]
+#[path = "../../../pjrt/tests/wheel/mod.rs"]
+mod wheel;
