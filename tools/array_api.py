@@ -35,7 +35,7 @@ DIFFERENCES = {
     "nonzero": BY_VALUES,
     "pow": "a negative power of integers raises, as in NumPy",
     "repeat": "with an array of repeats not traced: it decides the size of the result",
-    "reshape": "`copy` decides nothing: arrays never share changes",
+    "reshape": "changes are shared unless `copy` or `x` is a part of another array",
     "unique_all": BY_VALUES,
     "unique_counts": BY_VALUES,
     "unique_inverse": BY_VALUES,

@@ -15,12 +15,14 @@ from defn.array_api._promotion import (
     standard_name,
     with_number,
 )
+from defn.array_api._sharing import change, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import EllipsisType, ModuleType
 
     from defn import DType, Tensor
+    from defn.array_api._sharing import Sharing
 
 __all__ = [
     "Array",
@@ -42,6 +44,7 @@ def wrap(tensor: Tensor) -> Array:
     """The array of a tensor."""
     array = object.__new__(Array)
     array._tensor = tensor
+    array._sharing = None
     return array
 
 
@@ -178,7 +181,7 @@ def _binary(name: str, operator: str, fun: Callable[..., Tensor], kinds: frozens
                 f"{standard_name(result.dtype)}, the array has {self.shape} and "
                 f"{standard_name(self.dtype)}; write x = x {operator} y"
             )
-        self._tensor = result
+        change(self, result)
         return self
 
     for prefix, method in (("", forward), ("r", reflected), ("i", in_place)):
@@ -193,7 +196,9 @@ class Array:
     ``dn.array_api.asarray`` makes it of a tensor without a copy, and ``dn.tensor`` takes it.
     Operators and functions take arrays and at most one Python number, and promote by the standard's
     tables. Assignments ``x[index] = value`` and ``x += y`` put a new tensor in place of the old
-    one; other arrays of that tensor keep it. A traced array refuses them.
+    one. As in NumPy they show in the arrays of which ``x`` is a part, such as ``z`` for
+    ``x = z[1:]``, and in the parts of ``x``; other arrays of the old tensor keep it. A traced array
+    refuses them.
 
     >>> import defn.array_api as xp
     >>> x = xp.asarray([1.0, 2.0, 3.0])
@@ -203,8 +208,10 @@ class Array:
     Array([6., 3., 4.], dtype=float64)
     """
 
-    __slots__ = ("__weakref__", "_tensor")
+    __slots__ = ("__weakref__", "_sharing", "_tensor")
     _tensor: Tensor
+    # The array whose elements these are, and the arrays that have some of these.
+    _sharing: Sharing | None
 
     # An array may change, so that it has no hash. NumPy's operators give way to ours.
     __hash__: None = None  # type: ignore[assignment]
@@ -255,7 +262,8 @@ class Array:
     @property
     def mT(self) -> Array:  # noqa: N802
         """The array with its last two axes exchanged."""
-        return wrap(self._tensor.mT)
+        exchanged = wrap(self._tensor.mT)
+        return share(self, exchanged, lambda whole: whole.mT, lambda _, part: part.mT)
 
     # Numbers.
 
@@ -299,11 +307,25 @@ class Array:
     def __getitem__(
         self, key: int | slice | EllipsisType | tuple[Any, ...] | Array | None, /
     ) -> Array:
-        tensor, key = self._key(key)
-        return wrap(tensor[key])
+        tensor, inside = self._key(key)
+        found = wrap(tensor[inside])
+        # NumPy's views: of positions, slices and new axes; without axes it gives numbers instead.
+        if _is_basic(key) and (found.ndim or ... in (key if isinstance(key, tuple) else (key,))):
+            share(
+                self,
+                found,
+                lambda whole: whole[inside],
+                lambda whole, part: whole.at[inside].set(part).reshape(whole.shape),
+                key,
+            )
+        return found
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
         self._must_not_be_traced("x[index] =", "dn.put_slice, or x.at[index].set of its tensor")
+        sharing = value._sharing if isinstance(value, Array) else None
+        if sharing is not None and sharing.whole is self and _is_basic(key) and sharing.key == key:
+            # The end of `x[index] += y`, which has changed the part and with it the whole.
+            return
         if isinstance(value, Array):
             common = promote(self.dtype, value.dtype, "x[index] =")
             if common != self.dtype:
@@ -322,7 +344,7 @@ class Array:
             new = dn.tensor(value, dtype=self.dtype)
         tensor, key = self._key(key)
         changed = tensor.at[key].set(new)
-        self._tensor = changed.reshape(self.shape)
+        change(self, changed.reshape(self.shape))
 
     def _key(self, key: Any) -> tuple[Tensor, Any]:
         """The tensor and the key that index it as the standard says."""
@@ -435,6 +457,9 @@ class Array:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return self._tensor.__array__(dtype, copy=copy)  # pyright: ignore[reportAttributeAccessIssue]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return wrap, (self._tensor,)
+
     def __repr__(self) -> str:
         if self._tensor.is_traced or self._tensor.is_template:
             return f"Array(shape={self.shape}, dtype={standard_name(self.dtype)})"
@@ -453,6 +478,15 @@ class Array:
         if name in defn.array_api.__all__:
             text += f"; use xp.{name}(x)"
         raise AttributeError(text)
+
+
+def _is_basic(key: Any) -> bool:
+    """Whether a key has positions, slices, ``...`` and new axes alone."""
+    parts = map(plain, key if isinstance(key, tuple) else (key,))
+    return all(
+        part is None or part is ... or isinstance(part, slice) or type(part) is int
+        for part in parts
+    )
 
 
 def _elements(tensor: Tensor) -> str:

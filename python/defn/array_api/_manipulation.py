@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import defn as dn
 from defn.array_api._array import Array, convert, require, wrap
 from defn.array_api._promotion import ALL, INTEGER, promote_all
+from defn.array_api._sharing import RESHAPED, is_in_order, share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,7 +125,7 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
     added = set(axes_of("expand_dims", axis, tensor.ndim + count))
     sizes = iter(tensor.shape)
     shape = [1 if i in added else next(sizes) for i in range(tensor.ndim + count)]
-    return wrap(dn.reshape(tensor, shape))
+    return _reshaped(x, shape)
 
 
 def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
@@ -135,14 +136,18 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
         if tensor.shape[i] != 1:
             raise ValueError(f"squeeze: axis {i} has size {tensor.shape[i]}, it must be 1")
     kept = [size for i, size in enumerate(tensor.shape) if i not in dropped]
-    return wrap(dn.reshape(tensor, kept))
+    return _reshaped(x, kept)
 
 
 def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """The elements in reverse order along axes, by default along all."""
     tensor = require("flip", x, ALL)
     axes = axes_of("flip", axis, tensor.ndim)
-    return wrap(dn.reverse(tensor, axes=axes) if axes else tensor)
+
+    def reverse(tensor: Tensor) -> Tensor:
+        return dn.reverse(tensor, axes=axes) if axes else tensor
+
+    return share(x, wrap(reverse(tensor)), reverse, lambda _, part: reverse(part))
 
 
 def moveaxis(
@@ -154,7 +159,12 @@ def moveaxis(
     target = axes_of("moveaxis", destination, tensor.ndim)
     if len(origin) != len(target):
         raise ValueError(f"moveaxis: {len(origin)} axes have {len(target)} new positions")
-    return wrap(dn.moveaxis(tensor, origin, target))
+    return share(
+        x,
+        wrap(dn.moveaxis(tensor, origin, target)),
+        lambda whole: dn.moveaxis(whole, origin, target),
+        lambda _, part: dn.moveaxis(part, target, origin),
+    )
 
 
 def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
@@ -165,14 +175,36 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
         raise ValueError(
             f"permute_dims: axes are {axes}, one for each of {tensor.ndim} is required"
         )
-    return wrap(dn.transpose(tensor, axes=order))
+    back = sorted(range(tensor.ndim), key=order.__getitem__)
+    return share(
+        x,
+        wrap(dn.transpose(tensor, axes=order)),
+        lambda whole: dn.transpose(whole, axes=order),
+        lambda _, part: dn.transpose(part, axes=back),
+    )
 
 
 def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Array:
-    """The elements in row-major order in another shape; one size may be -1. It copies nothing."""
+    """The elements in row-major order in another shape; one size may be -1. It copies nothing.
+
+    The arrays share changes as in NumPy, if ``x`` has its elements in their order; not if ``copy``.
+    """
     tensor = require("reshape", x, ALL)
     sizes = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
-    return wrap(dn.reshape(tensor, sizes))
+    if copy is True or (copy is None and not is_in_order(x)):
+        return wrap(dn.reshape(tensor, sizes))
+    return _reshaped(x, sizes)
+
+
+def _reshaped(x: Array, sizes: Sequence[int]) -> Array:
+    """The elements in another shape, shared."""
+    return share(
+        x,
+        wrap(dn.reshape(x._tensor, sizes)),
+        lambda whole: dn.reshape(whole, sizes),
+        lambda whole, part: dn.reshape(part, whole.shape),
+        RESHAPED,
+    )
 
 
 def roll(
