@@ -312,3 +312,27 @@ def test_sizes_that_depend_on_values_name_the_form_that_traces(name: str) -> Non
     ours = name.split("_")[0]
     with pytest.raises(dn.TraceError, match=rf"{name}: .* use dn\.{ours} with size=n"):
         dn.jit(getattr(xp, name))(xp.asarray([1, 2, 2]))
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        (complex(np.inf, 0.0), complex(np.inf, 0.0)),
+        (complex(np.inf, np.inf), complex(np.inf, np.nan)),
+        (complex(np.inf, np.nan), complex(np.inf, np.nan)),
+        (complex(-np.inf, np.inf), complex(-1.0, 0.0)),
+        (complex(-np.inf, np.nan), complex(-1.0, 0.0)),
+        (complex(np.nan, 0.0), complex(np.nan, 0.0)),
+        (complex(np.nan, -0.0), complex(np.nan, -0.0)),
+        (complex(1e-20, 0.0), complex(1e-20, 0.0)),
+    ],
+    ids=str,
+)
+def test_expm1_of_complex_numbers_has_the_standards_special_values(
+    value: complex, want: complex
+) -> None:
+    """NumPy has NaN in most of these."""
+    for function in (xp.expm1, dn.jit(xp.expm1)):
+        got = complex(function(xp.asarray(value)))
+        np.testing.assert_array_equal([got.real, got.imag], [want.real, want.imag])
+        assert np.signbit(got.imag) == np.signbit(want.imag)

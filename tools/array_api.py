@@ -26,6 +26,7 @@ DIFFERENCES = {
     "asarray": "a float as Python's is float64; `copy=None` shares read-only memory only",
     "empty": "zeros",
     "empty_like": "zeros",
+    "expm1": "infinite complex operands as in the standard's table, where NumPy gives NaN",
     "floor_divide": "infinite operands as in the standard's table, where Python gives NaN",
     "from_dlpack": "memory of the host; other devices through their plugin",
     "isin": "any data type, where the standard has integers",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import defn as dn
@@ -54,6 +55,20 @@ def _binary(
     return _named(function, name, doc)
 
 
+def _expm1(x: Tensor) -> Tensor:
+    """``exp(x) - 1``; at infinities and NaN of complex numbers as the standard says, not NumPy."""
+    found = dn.expm1(x)
+    if x.dtype not in COMPLEX:
+        return found
+    real, imag = dn.real(x), dn.imag(x)
+    is_wild = dn.logical_not(dn.isfinite(imag))
+    vanishes = dn.logical_and(real == -math.inf, is_wild)
+    grows = dn.logical_and(real == math.inf, is_wild)
+    length = dn.select(grows, math.inf, dn.select(vanishes, -1.0, dn.real(found)))
+    angle = dn.select(grows, math.nan, dn.select(vanishes, 0.0, dn.imag(found)))
+    return dn.complex(length, dn.select(imag == 0.0, imag, angle))
+
+
 def _named(function: Any, name: str, doc: str) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -100,7 +115,7 @@ conj = _unary("conj", _conj, NUMERIC, "The complex conjugate.")
 cos = _unary("cos", dn.cos, FLOATING, "The cosine of radians.")
 cosh = _unary("cosh", dn.cosh, FLOATING, "The hyperbolic cosine.")
 exp = _unary("exp", dn.exp, FLOATING, "The exponential function.")
-expm1 = _unary("expm1", dn.expm1, FLOATING, "``exp(x) - 1``, exact near 0.")
+expm1 = _unary("expm1", _expm1, FLOATING, "``exp(x) - 1``, exact near 0.")
 floor = _unary("floor", _whole(dn.floor), REAL, "The greatest integer that is not greater.")
 imag = _unary("imag", dn.imag, COMPLEX, "The imaginary part.")
 isfinite = _unary("isfinite", dn.isfinite, NUMERIC, "Whether it is neither infinite nor NaN.")
