@@ -112,7 +112,7 @@ def test_parts_do_not_outlive_their_use() -> None:
     for i in range(100):
         x[i : i + 1] += float(i)
     gc.collect()
-    assert not x._sharing.parts
+    assert not x._parts
     kept = x[10:]
     del x
     kept += 1.0

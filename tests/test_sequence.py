@@ -9,7 +9,7 @@ import pytest
 
 import defn as dn
 from cases.dtypes import NUMPY
-from cases.sequence import parted, parted_places
+from cases.sequence import parted, partition_order
 
 RNG = np.random.default_rng(3)
 
@@ -105,7 +105,7 @@ def test_partitions() -> None:
     assert np.array_equal(got[:, [2, -3]], np.partition(x, [2, -3])[:, [2, -3]])
     assert np.array_equal(got, parted(x, [2, -3]))
     order = dn.argpartition(dn.tensor(x), 4, axis=0 - 1)
-    assert np.array_equal(order.to_numpy(), parted_places(x, [4]))
+    assert np.array_equal(order.to_numpy(), partition_order(x, [4]))
     assert np.array_equal(dn.partition(dn.tensor(x), []).to_numpy(), x)
     assert dn.argpartition(dn.tensor(x), [], axis=0).to_list() == [[i] * 9 for i in range(3)]
 
@@ -121,7 +121,7 @@ def test_partitions_of_long_rows(dtype: str, count: int) -> None:
         for kth in ([0], [count // 3], [5, count // 2, count // 2 + 1, -1]):
             t = dn.tensor(x, dtype=dtype)
             assert np.array_equal(dn.partition(t, kth).to_numpy(), parted(x, kth))
-            assert np.array_equal(dn.argpartition(t, kth).to_numpy(), parted_places(x, kth))
+            assert np.array_equal(dn.argpartition(t, kth).to_numpy(), partition_order(x, kth))
     x = np.array([[0.0, -0.0, np.nan, 1.0, -np.nan, -np.inf] * 4000])
     got = dn.partition(dn.tensor(x), 9000).to_numpy()
     assert np.array_equal(got.view(np.int64), parted(x, [9000]).view(np.int64))
@@ -138,9 +138,9 @@ def test_partitions_are_those_of_definitions() -> None:
         jitted = dn.jit(lambda x: dn.partition(x, [7, 30]), compiler=compiler)
         assert np.array_equal(jitted(x).to_numpy(), parted(x.to_numpy(), [7, 30]))
         slope = dn.jit(dn.grad(total), compiler=compiler)(x).to_numpy()
-        places = parted_places(x.to_numpy(), [7, 30])
+        order = partition_order(x.to_numpy(), [7, 30])
         want = np.zeros((3, 50))
-        np.put_along_axis(want, places, weights.to_numpy(), 1)
+        np.put_along_axis(want, order, weights.to_numpy(), 1)
         assert np.array_equal(slope, want)
 
 

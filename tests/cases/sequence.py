@@ -159,7 +159,7 @@ CASES = [
 ]
 
 
-def parted_places(x, kth, axis=-1):
+def partition_order(x, kth, axis=-1):
     """The positions on each side of ``kth`` in a sort, in the order of the elements."""
     order = np.moveaxis(np.argsort(x, axis, kind="stable"), axis, -1)
     size = order.shape[-1]
@@ -171,7 +171,7 @@ def parted_places(x, kth, axis=-1):
 
 
 def parted(x, kth, axis=-1):
-    return np.take_along_axis(x, parted_places(x, kth, axis), axis)
+    return np.take_along_axis(x, partition_order(x, kth, axis), axis)
 
 
 ORDERED = {"dtypes": REAL, "draw": small, "names": KEPT}
@@ -193,7 +193,7 @@ CASES += [
     ),
     Case(
         "argpartition",
-        lambda x: parted_places(x, [1]),
+        lambda x: partition_order(x, [1]),
         call=lambda f, x: f(x, 1),
         out="s32",
         grad="zero",

@@ -15,14 +15,14 @@ from defn.array_api._promotion import (
     standard_name,
     with_number,
 )
-from defn.array_api._sharing import change, share
+from defn.array_api._sharing import Part, change, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import EllipsisType, ModuleType
+    from weakref import WeakValueDictionary
 
     from defn import DType, Tensor
-    from defn.array_api._sharing import Sharing
 
 __all__ = [
     "Array",
@@ -44,7 +44,7 @@ def wrap(tensor: Tensor) -> Array:
     """The array of a tensor."""
     array = object.__new__(Array)
     array._tensor = tensor
-    array._sharing = None
+    array._part = array._parts = None
     return array
 
 
@@ -208,10 +208,11 @@ class Array:
     Array([6., 3., 4.], dtype=float64)
     """
 
-    __slots__ = ("__weakref__", "_sharing", "_tensor")
+    __slots__ = ("__weakref__", "_part", "_parts", "_tensor")
     _tensor: Tensor
-    # The array whose elements these are, and the arrays that have some of these.
-    _sharing: Sharing | None
+    # Which part of another array this is, and the parts of this one that are in use.
+    _part: Part | None
+    _parts: WeakValueDictionary[int, Array] | None
 
     # An array may change, so that it has no hash. NumPy's operators give way to ours.
     __hash__: None = None  # type: ignore[assignment]
@@ -262,8 +263,8 @@ class Array:
     @property
     def mT(self) -> Array:  # noqa: N802
         """The array with its last two axes exchanged."""
-        exchanged = wrap(self._tensor.mT)
-        return share(self, exchanged, lambda whole: whole.mT, lambda _, part: part.mT)
+        part = Part(self, lambda whole: whole.mT, lambda _, part: part.mT)
+        return share(wrap(self._tensor.mT), part)
 
     # Numbers.
 
@@ -311,19 +312,19 @@ class Array:
         found = wrap(tensor[inside])
         # NumPy's views: of positions, slices and new axes; without axes it gives numbers instead.
         if _is_basic(key) and (found.ndim or ... in (key if isinstance(key, tuple) else (key,))):
-            share(
+            part = Part(
                 self,
-                found,
                 lambda whole: whole[inside],
                 lambda whole, part: whole.at[inside].set(part).reshape(whole.shape),
                 key,
             )
+            share(found, part)
         return found
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
         self._must_not_be_traced("x[index] =", "dn.put_slice, or x.at[index].set of its tensor")
-        sharing = value._sharing if isinstance(value, Array) else None
-        if sharing is not None and sharing.whole is self and _is_basic(key) and sharing.key == key:
+        part = value._part if isinstance(value, Array) else None
+        if part is not None and part.whole is self and _is_basic(key) and part.key == key:
             # The end of `x[index] += y`, which has changed the part and with it the whole.
             return
         if isinstance(value, Array):

@@ -61,9 +61,9 @@ def _expm1(x: Tensor) -> Tensor:
     if x.dtype not in COMPLEX:
         return found
     real, imag = dn.real(x), dn.imag(x)
-    is_wild = dn.logical_not(dn.isfinite(imag))
-    vanishes = dn.logical_and(real == -math.inf, is_wild)
-    grows = dn.logical_and(real == math.inf, is_wild)
+    is_unbounded = dn.logical_not(dn.isfinite(imag))
+    vanishes = dn.logical_and(real == -math.inf, is_unbounded)
+    grows = dn.logical_and(real == math.inf, is_unbounded)
     length = dn.select(grows, math.inf, dn.select(vanishes, -1.0, dn.real(found)))
     angle = dn.select(grows, math.nan, dn.select(vanishes, 0.0, dn.imag(found)))
     return dn.complex(length, dn.select(imag == 0.0, imag, angle))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import defn as dn
 from defn.array_api._array import Array, convert, require, wrap
 from defn.array_api._promotion import ALL, INTEGER, promote_all
-from defn.array_api._sharing import RESHAPED, is_in_order, share
+from defn.array_api._sharing import RESHAPED, Part, is_in_order, share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from defn import Tensor
 
@@ -60,6 +60,16 @@ def together(function: str, arrays: Sequence[Array]) -> list[Tensor]:
     tensors = [require(function, array, ALL) for array in arrays]
     dtype = promote_all([tensor.dtype for tensor in tensors], function)
     return [convert(tensor, dtype) for tensor in tensors]
+
+
+def _part(
+    x: Array,
+    take: Callable[[Tensor], Tensor],
+    put: Callable[[Tensor, Tensor], Tensor],
+    key: object = None,
+) -> Array:
+    """The part of an array that ``take`` makes; see ``Part``."""
+    return share(wrap(take(x._tensor)), Part(x, take, put, key))
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -147,7 +157,7 @@ def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     def reverse(tensor: Tensor) -> Tensor:
         return dn.reverse(tensor, axes=axes) if axes else tensor
 
-    return share(x, wrap(reverse(tensor)), reverse, lambda _, part: reverse(part))
+    return _part(x, reverse, lambda _, part: reverse(part))
 
 
 def moveaxis(
@@ -159,9 +169,8 @@ def moveaxis(
     target = axes_of("moveaxis", destination, tensor.ndim)
     if len(origin) != len(target):
         raise ValueError(f"moveaxis: {len(origin)} axes have {len(target)} new positions")
-    return share(
+    return _part(
         x,
-        wrap(dn.moveaxis(tensor, origin, target)),
         lambda whole: dn.moveaxis(whole, origin, target),
         lambda _, part: dn.moveaxis(part, target, origin),
     )
@@ -176,9 +185,8 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
             f"permute_dims: axes are {axes}, one for each of {tensor.ndim} is required"
         )
     back = sorted(range(tensor.ndim), key=order.__getitem__)
-    return share(
+    return _part(
         x,
-        wrap(dn.transpose(tensor, axes=order)),
         lambda whole: dn.transpose(whole, axes=order),
         lambda _, part: dn.transpose(part, axes=back),
     )
@@ -198,9 +206,8 @@ def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) ->
 
 def _reshaped(x: Array, sizes: Sequence[int]) -> Array:
     """The elements in another shape, shared."""
-    return share(
+    return _part(
         x,
-        wrap(dn.reshape(x._tensor, sizes)),
         lambda whole: dn.reshape(whole, sizes),
         lambda whole, part: dn.reshape(part, whole.shape),
         RESHAPED,

@@ -222,8 +222,7 @@ fn programs() -> MutexGuard<'static, Programs> {
 /// those already are not converted again.
 pub fn composite_fast_path(name: &str, operands: &[&Tensor], most: usize) -> Option<Tensor> {
     let bytes: usize = operands.iter().map(|operand| operand.ty().byte_size()).sum();
-    let is_plain = operands.iter().all(|operand| is_plain(operand));
-    if bytes >= most || trace::depth() > 0 || !is_plain || profile::current().is_some() {
+    if bytes >= most || !can_run_compiled(operands) {
         return None;
     }
     let backend = common_backend(operands)?;
@@ -233,8 +232,11 @@ pub fn composite_fast_path(name: &str, operands: &[&Tensor], most: usize) -> Opt
     Some(Tensor::concrete(ty.clone(), buffer))
 }
 
-fn is_plain(tensor: &Tensor) -> bool {
-    tensor.buffer().is_some() && !tensor.is_vectorized() && !tensor.is_weak()
+/// Whether a call on these operands can be a run of a program: it is not traced, and no profile wants its ops.
+fn can_run_compiled(operands: &[&Tensor]) -> bool {
+    let is_plain =
+        |tensor: &&Tensor| tensor.buffer().is_some() && !tensor.is_vectorized() && !tensor.is_weak();
+    trace::depth() == 0 && operands.iter().all(is_plain) && profile::current().is_none()
 }
 
 /// The results of a function, by its compiled program where it has one, else op by op.
@@ -245,11 +247,8 @@ pub(super) fn run<const N: usize, const M: usize>(
     body: &dyn Fn(&mut Ops, &[Tensor; N]) -> Result<[Tensor; M]>,
 ) -> Result<[Tensor; M]> {
     let borrowed: SmallVec<[&Tensor; 3]> = operands.iter().collect();
-    let is_general = trace::depth() > 0
-        || ops.checks != Checks::default()
-        || !operands.iter().all(is_plain)
-        || profile::current().is_some();
-    let backend = if is_general { None } else { common_backend(&borrowed) };
+    let may_compile = ops.checks == Checks::default() && can_run_compiled(&borrowed);
+    let backend = if may_compile { common_backend(&borrowed) } else { None };
     let Some(backend) = backend else { return body(ops, operands) };
     let Some(compiler) = backend.compiler() else { return body(ops, operands) };
     let call = Call::new(function.name, &function.options, &borrowed, &backend);

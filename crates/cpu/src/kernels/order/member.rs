@@ -114,40 +114,40 @@ impl<'a> Bitmap<'a> {
     }
 }
 
-/// The keys at the places of their hashes, or behind. A place without a key has the first one, which is a member, so
+/// The keys at the slots of their hashes, or behind. A slot without a key has the first one, which is a member, so
 /// that a search that meets it ends in any case.
 struct HashTable<'a> {
-    places: &'a [u64],
+    slots: &'a [u64],
     first: u64,
     shift: u32,
 }
 
 impl<'a> HashTable<'a> {
-    /// The number of places is a power of two, and larger than that of keys.
+    /// The number of slots is a power of two, and larger than that of keys.
     fn new(table: &'a mut [MaybeUninit<u64>], first: u64, keys: impl Iterator<Item = u64>) -> HashTable<'a> {
         table.fill(MaybeUninit::new(first));
         let shift = u64::BITS - table.len().ilog2();
         // SAFETY: they were filled.
-        let places = unsafe { table.assume_init_mut() };
+        let slots = unsafe { table.assume_init_mut() };
         for key in keys {
-            let at = find(places, first, shift, key);
-            places[at] = key;
+            let at = find(slots, first, shift, key);
+            slots[at] = key;
         }
-        HashTable { places, first, shift }
+        HashTable { slots, first, shift }
     }
 
     #[inline(always)]
     fn has(&self, key: u64) -> bool {
-        self.places[find(self.places, self.first, self.shift, key)] == key
+        self.slots[find(self.slots, self.first, self.shift, key)] == key
     }
 }
 
-/// The place of a key, or a free one where it can be put.
+/// The slot of a key, or a free one where it can be put.
 #[inline(always)]
-fn find(places: &[u64], first: u64, shift: u32, key: u64) -> usize {
-    let mask = places.len() - 1;
+fn find(slots: &[u64], first: u64, shift: u32, key: u64) -> usize {
+    let mask = slots.len() - 1;
     let mut at = ((key ^ key >> 32).wrapping_mul(GOLDEN) >> shift) as usize & mask;
-    while places[at] != key && places[at] != first {
+    while slots[at] != key && slots[at] != first {
         at = (at + 1) & mask;
     }
     at
