@@ -1,20 +1,22 @@
-//! Several processes: a folder of programs that they share, and the end of a process while its devices work.
+//! Several processes: a folder of programs that they share, the end of a process while its devices work, and the
+//! memory of a process.
 
 mod device;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use defn_core::DType;
-use defn_core::backend::{Backend, Checks, Compiler, HostMemory};
+use defn_core::backend::{Backend, Checks, Compiler, Executable, HostMemory};
 use defn_core::builder::*;
 use defn_core::{Axes, Tensor};
 use defn_cpu::cpu_backend;
-use defn_pjrt::{CompilerOptions, PjrtCompiler, backend};
+use defn_pjrt::{CompilerOptions, PjrtBackend, PjrtCompiler, backend};
 
-use device::{floats, host_backend, read, run, trace, ty};
+use device::{compiler, dynamic, floats, host_backend, ops, own_backend, read, run, trace, ty};
 
 /// The environment variable that selects what this program does as its own child.
 const CHILD: &str = "DEFN_TEST_CHILD";
@@ -46,6 +48,7 @@ fn what_children_do() {
     match std::env::var(CHILD).as_deref() {
         Ok("compile") => println!("{}", compile_and_report(CompilerOptions::default())),
         Ok("leave") => leave_while_working(),
+        Ok("threads") => share_a_client(),
         Ok("default") => match backend("backend", None, None) {
             Ok(backend) => println!("{}", backend.device_name()),
             Err(error) => println!("{error}"),
@@ -169,4 +172,77 @@ fn a_process_ends_while_its_devices_work() {
     assert!(output.status.success(), "{:?}: {}", output.status, String::from_utf8_lossy(&output.stderr));
     assert!(text.contains("leaving"), "{text}");
     assert!(start.elapsed() < Duration::from_secs(60));
+}
+
+/// How long threads run: 3 seconds, or the value of `DEFN_TEST_THREAD_SECONDS`.
+fn seconds() -> Duration {
+    let seconds_text = std::env::var("DEFN_TEST_THREAD_SECONDS").ok();
+    Duration::from_secs_f64(seconds_text.map_or(3.0, |text| text.parse().unwrap()))
+}
+
+/// The resident memory of this process in KiB, if the system reports it.
+fn resident() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// Many threads use one client; its memory is that of the process.
+fn share_a_client() {
+    let backend = own_backend("threads");
+    let sums = trace(&[ty(DType::F32, &[3]), ty(DType::F32, &[3])], |ops, x| {
+        let sum = ops.add(&x[0], &x[1])?;
+        Ok(vec![ops.multiply(&sum, 2.0)?])
+    });
+    let program = compiler(&backend).compile(sums, Checks::default()).unwrap();
+    work(&backend, &*program, seconds() / 2);
+    let before = resident();
+    work(&backend, &*program, seconds());
+    let after = resident();
+    assert_eq!(backend.runtime().live_buffers(), 0);
+    assert_eq!(
+        backend.runtime().cache_report().compiles,
+        2,
+        "a program is compiled by one of those who need it"
+    );
+    if let (Some(before), Some(after)) = (before, after) {
+        println!("{before} KiB before, {after} KiB after");
+        assert!(after < 1.05 * before, "{before} KiB before, {after} KiB after");
+    }
+}
+
+fn work(backend: &Arc<PjrtBackend>, program: &dyn Executable, time: Duration) {
+    let until = Instant::now() + time;
+    let done = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..16_u8 {
+            let done = &done;
+            scope.spawn(move || {
+                let mut ops = ops(backend);
+                let mut count = 0_u8;
+                while Instant::now() < until {
+                    let device = backend.runtime().backend("test", i64::from(count % 4)).unwrap();
+                    let x = floats(&**device, &[f32::from(thread), f32::from(count), 0.0]);
+                    let sum = ops.add(&x, &x).unwrap();
+                    let result = run(program, device, vec![sum, x.clone()]).unwrap();
+                    assert_eq!(read(&result[0]), [6.0 * f32::from(thread), 6.0 * f32::from(count), 0.0]);
+                    let moved = result[0].transfer_to("test", &dynamic(backend)).unwrap();
+                    assert_eq!(read(&moved)[1], 6.0 * f32::from(count));
+                    x.buffer().unwrap().deallocate().unwrap();
+                    count = count.wrapping_add(1);
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert!(done.load(Ordering::Relaxed) >= 16);
+    println!("16 threads are done");
+}
+
+#[test]
+fn threads_share_a_client() {
+    let output = child("threads", &[("DEFN_CACHE_DIR", Path::new(""))]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("16 threads are done"), "{text}");
 }
