@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pathlib
 import sys
 import types
 from collections import OrderedDict, defaultdict
@@ -458,3 +460,51 @@ def test_it_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", "defn"), dn.options(log_compiles=True):
         f(1.0)
     assert 'the value of the global CONFIG["rate"] changed from 2.0 to 5.0' in caplog.text
+
+
+@pytest.fixture
+def installed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A module in a folder of installed packages."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "installed.py").write_text("""
+import defn
+RATE = 2.0
+TABLE = defn.tensor([1.0, 2.0])
+ASKED = []
+def scaled(x):
+    return TABLE * x
+def __getattr__(name):
+    ASKED.append(name)
+    raise AttributeError(name)
+""")
+    monkeypatch.syspath_prepend(folder)
+    module = importlib.import_module("installed")
+    yield module
+    del sys.modules["installed"]
+
+
+def test_installed_modules_are_asked_for_what_code_reads_alone(
+    installed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module may import others when it is asked for a name, and has many names."""
+    module, scaler, names = installed, Scaler(), ["rate"]
+
+    @dn.jit
+    def scaled(x: Any) -> Any:
+        made = dn.tensor([1.0])[0]
+        return x * made * module.RATE * scaler.steps[0] * getattr(scaler, names[0])
+
+    assert scaled(dn.tensor(1.0)).item() == 8.0
+    assert [name for name in module.ASKED if not name.startswith("__")] == []
+    monkeypatch.setattr(module, "RATE", 3.0)
+    assert scaled(dn.tensor(1.0)).item() == 12.0
+
+
+def test_tensors_of_installed_modules_are_found(
+    installed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scaled = dn.jit(lambda x: installed.scaled(x))
+    assert scaled(2.0).to_list() == [2.0, 4.0]
+    monkeypatch.setattr(installed, "TABLE", dn.tensor([3.0, 4.0]))
+    assert scaled(2.0).to_list() == [6.0, 8.0]

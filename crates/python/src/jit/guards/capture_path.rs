@@ -1,7 +1,8 @@
 //! Where a captured tensor is found again at each call.
 //!
 //! After tracing, each captured tensor is searched for once. The search covers the closure of the function, its
-//! defaults and the globals that its code names, and goes through containers and objects.
+//! defaults and the globals that its code names, and goes through containers and objects. A module of an installed package
+//! is not asked for attributes that it computes: it may import others then.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use pyo3::types::{PyDict, PyFunction, PyList, PyModule, PyString, PyTuple, PyTyp
 use rustc_hash::FxHashSet;
 
 use super::closed_values::cell_name;
-use super::values::is_library;
+use super::packages::{Packages, is_file_installed};
+use super::values::{function_of, is_library};
 use crate::containers::{self, Tree};
 use crate::error::if_there;
 use crate::jit::Jitted;
@@ -106,6 +108,15 @@ impl CapturePath {
     }
 }
 
+/// What a search covers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Also what functions and classes of installed packages use.
+    Everywhere,
+    /// What the user's own code uses. Packages have so many objects that a search for what is not there takes seconds.
+    OwnCode,
+}
+
 /// What a search is for.
 pub(super) enum CaptureTarget<'a> {
     /// A tensor with this buffer.
@@ -129,6 +140,7 @@ impl CaptureTarget<'_> {
 /// A breadth-first search, which finds a shortest path.
 struct Search<'a, 'py> {
     target: CaptureTarget<'a>,
+    scope: Scope,
     /// The objects to look into, each with the position of the object that it was reached from and the step from
     /// there.
     queue: Vec<(Bound<'py, PyAny>, usize, Option<PathStep>)>,
@@ -136,6 +148,7 @@ struct Search<'a, 'py> {
     /// The names in the code that was seen so far. Of modules and classes, only attributes with these names are
     /// looked at.
     names: FxHashSet<String>,
+    packages: Packages,
 }
 
 /// Finds a tensor in what a function closes over, or in static arguments.
@@ -143,10 +156,20 @@ pub(super) fn find_capture(
     fun: &Bound<'_, PyAny>,
     arguments: &Tree,
     target: CaptureTarget<'_>,
+    scope: Scope,
 ) -> PyResult<Option<CapturePath>> {
     let py = fun.py();
-    let mut search =
-        Search { target, queue: Vec::new(), visited: FxHashSet::default(), names: FxHashSet::default() };
+    let mut search = Search {
+        target,
+        scope,
+        queue: Vec::new(),
+        visited: FxHashSet::default(),
+        names: FxHashSet::default(),
+        packages: Packages::default(),
+    };
+    if let Ok(Some(function)) = function_of(fun) {
+        search.packages.add_own(&function);
+    }
     search.visit(fun.clone(), 0, None);
     for object in arguments.objects() {
         search.visit(object.object().bind(py).clone(), 0, None);
@@ -211,11 +234,10 @@ impl<'py> Search<'_, 'py> {
             }
         }
         if value.is_instance_of::<PyModule>() {
-            let is_library = is_library(&value.getattr(intern!(py, "__name__"))?);
-            return if is_library { Ok(()) } else { self.expand_names(value, at) };
+            return self.expand_names(value, &value.getattr(intern!(py, "__name__"))?, at);
         }
         if value.is_instance_of::<PyType>() {
-            return self.expand_names(value, at);
+            return self.expand_names(value, &value.getattr(intern!(py, "__module__"))?, at);
         }
         self.expand_object(value, at)
     }
@@ -241,7 +263,13 @@ impl<'py> Search<'_, 'py> {
             }
         }
         let globals = fun.getattr(intern!(py, "__globals__"))?;
-        for name in code_names(&fun.getattr(intern!(py, "__code__"))?)? {
+        let code = fun.getattr(intern!(py, "__code__"))?;
+        let file = code.getattr(intern!(py, "co_filename"))?;
+        let is_own = self.packages.is_own(&fun.getattr(intern!(py, "__module__"))?);
+        if self.scope == Scope::OwnCode && !is_own && is_file_installed(&file)? {
+            return Ok(());
+        }
+        for name in code_names(&code)? {
             if let Ok(value) = globals.get_item(&name) {
                 self.visit(value, at, Some(PathStep::Global(name.clone().into_any().unbind())));
             }
@@ -250,11 +278,26 @@ impl<'py> Search<'_, 'py> {
         Ok(())
     }
 
-    /// Visits the attributes of a module or a class that the code names.
-    fn expand_names(&mut self, value: &Bound<'py, PyAny>, at: usize) -> PyResult<()> {
+    /// Visits the attributes of a module, or of a class in it, that the code names.
+    fn expand_names(
+        &mut self,
+        value: &Bound<'py, PyAny>,
+        module: &Bound<'py, PyAny>,
+        at: usize,
+    ) -> PyResult<()> {
         let py = value.py();
+        let is_installed = self.packages.is_installed(module)?;
+        let is_module = value.is_instance_of::<PyModule>();
+        if self.scope == Scope::OwnCode && is_installed && !is_module {
+            return Ok(());
+        }
+        let attributes = value.getattr(intern!(py, "__dict__"))?;
         for name in self.names.clone() {
-            if let Some(found) = if_there(py, value.getattr_opt(name.as_str()))?.flatten() {
+            let found = match attributes.cast::<PyDict>() {
+                Ok(attributes) if is_installed && is_module => attributes.get_item(&name)?,
+                Ok(_) | Err(_) => if_there(py, value.getattr_opt(name.as_str()))?.flatten(),
+            };
+            if let Some(found) = found {
                 let name = PyString::intern(py, &name).into_any().unbind();
                 self.visit(found, at, Some(PathStep::Attribute(name)));
             }

@@ -5,7 +5,7 @@ use defn_core::vectorize::type_text;
 use pyo3::prelude::*;
 use rustc_hash::FxHashSet;
 
-use super::capture_path::{CapturePath, CaptureTarget, find_capture};
+use super::capture_path::{CapturePath, CaptureTarget, Scope, find_capture};
 use super::values::describe_value;
 use crate::containers::Tree;
 use crate::error::{Fallible, Fault, if_there};
@@ -78,13 +78,15 @@ pub(in crate::jit) fn locate(
         return Err(Misuse::ForcedTraced { op, fun }.into());
     };
     let origin = trace_allocations::origin(fun.py(), capture);
-    let found = match &origin {
+    // What was made while tracing is rarely anywhere.
+    let is_new = origin.is_some() || trace_allocations::is_new(capture);
+    let scope = if is_new { Scope::OwnCode } else { Scope::Everywhere };
+    let target = match &origin {
         Some(trace_allocations::Origin::Constant) => return Ok(Capture::Bound(capture.clone())),
-        Some(trace_allocations::Origin::Array(array)) => {
-            find_capture(fun, arguments, CaptureTarget::Object(array))?
-        }
-        None => find_capture(fun, arguments, CaptureTarget::Buffer(buffer))?,
+        Some(trace_allocations::Origin::Array(array)) => CaptureTarget::Object(array),
+        None => CaptureTarget::Buffer(buffer),
     };
+    let found = find_capture(fun, arguments, target, scope)?;
     match found {
         Some(path) => {
             // The same elements may have other vectorized axes where they are found. The axes at that path count.
@@ -93,7 +95,7 @@ pub(in crate::jit) fn locate(
         }
         None if origin.is_some() => Ok(Capture::Computed(capture.clone())),
         // A tensor that the function made itself is a constant.
-        None if trace_allocations::is_new(capture) => Ok(Capture::Bound(capture.clone())),
+        None if is_new => Ok(Capture::Bound(capture.clone())),
         None => {
             let fun = function_name(fun);
             Err(Misuse::UnknownCapture { fun, got: capture.ty().clone() }.into())

@@ -13,6 +13,7 @@ use pyo3::types::{PyDict, PyFrozenSet, PyInt, PyList, PyModule, PyString, PyTupl
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::guard::{Guard, RecordedValue};
+use super::packages::{Packages, is_file_installed};
 use super::read_path::{ReadPath, ReadStep};
 use super::values::{container_contents, function_of, is_library, is_plain, library_contents};
 use crate::containers::{self, Sort};
@@ -60,11 +61,6 @@ pub(in crate::jit) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(last_looked, module)?)
 }
 
-/// The first component of a module's name.
-fn top_level(module: &Bound<'_, PyAny>) -> Option<String> {
-    module.extract::<String>().ok()?.split('.').next().map(str::to_owned)
-}
-
 /// A step as the code writes it: whether it is an item, and the key of the item or the name of the attribute.
 type WrittenStep<'py> = (bool, Bound<'py, PyAny>);
 type NamedRead<'py> = (Bound<'py, PyString>, Vec<WrittenStep<'py>>);
@@ -91,8 +87,7 @@ pub(super) struct GuardCollector<'a, 'py> {
     reads_any: bool,
     /// The attributes of classes, by class and name.
     of_classes: FxHashMap<(usize, String), Option<Bound<'py, PyAny>>>,
-    /// The top-level packages that count as the user's own, whether they are installed or not.
-    own_packages: FxHashSet<String>,
+    packages: Packages,
     /// The number of functions of installed packages that were read.
     library_functions: usize,
     /// The number of attribute lookups.
@@ -116,7 +111,7 @@ impl<'a, 'py> GuardCollector<'a, 'py> {
             modules: Vec::new(),
             reads_any: false,
             of_classes: FxHashMap::default(),
-            own_packages: FxHashSet::default(),
+            packages: Packages::default(),
             library_functions: 0,
             lookups: 0,
         }
@@ -124,27 +119,31 @@ impl<'a, 'py> GuardCollector<'a, 'py> {
 
     /// Adds a function whose closure and defaults the key of the call compares.
     pub(super) fn function(&mut self, function: Bound<'py, PyAny>) {
-        if let Ok(Some(function)) = function_of(&function)
-            && let Ok(module) = function.getattr(intern!(self.py, "__module__"))
-        {
-            self.own_packages.extend(top_level(&module));
+        if let Ok(Some(function)) = function_of(&function) {
+            self.packages.add_own(&function);
         }
         self.functions.push((function, None));
     }
 
     /// Whether a function belongs to an installed package that is not one of the definition's own.
     fn is_library_function(&self, function: &Bound<'py, PyAny>, code: &Bound<'py, PyAny>) -> Fallible<bool> {
-        if top_level(&function.getattr(intern!(self.py, "__module__"))?)
-            .is_some_and(|top| self.own_packages.contains(&top))
-        {
+        if self.packages.is_own(&function.getattr(intern!(self.py, "__module__"))?) {
             return Ok(false);
         }
-        let file = code.getattr(intern!(self.py, "co_filename"))?;
-        Ok(self
-            .py
-            .import("defn._reads")?
-            .call_method1(intern!(self.py, "is_installed"), (file,))?
-            .is_truthy()?)
+        is_file_installed(&code.getattr(intern!(self.py, "co_filename"))?)
+    }
+
+    /// Adds a module of the user's. Those of installed packages are not searched: a package has thousands of names, and
+    /// a module may import others when it is asked for one.
+    fn module(
+        &mut self,
+        module: &Bound<'py, PyAny>,
+        path: impl FnOnce() -> Fallible<ReadPath>,
+    ) -> Fallible<()> {
+        if !self.packages.is_installed(&module.getattr(intern!(self.py, "__name__"))?)? {
+            self.modules.push((module.clone(), path()?));
+        }
+        Ok(())
     }
 
     /// Adds an object that the key of the call compares by identity. The attributes that code reads of it are
@@ -153,10 +152,8 @@ impl<'a, 'py> GuardCollector<'a, 'py> {
         if let Some(inside) = library_contents(object)? {
             self.value(ReadPath::object(object, label)?.then(ReadStep::Contents), inside)?;
         }
-        if let Ok(module) = object.cast::<PyModule>() {
-            if !self.is_foreign(&module.getattr(intern!(self.py, "__name__"))?)? {
-                self.modules.push((object.clone(), ReadPath::object(object, label)?));
-            }
+        if object.is_instance_of::<PyModule>() {
+            self.module(object, || ReadPath::object(object, label))?;
         } else if containers::sort(object)? == Sort::Object && !self.is_foreign_class(&object.get_type())? {
             self.look_into(object, ReadPath::object(object, label)?);
         }
@@ -459,10 +456,8 @@ impl<'a, 'py> GuardCollector<'a, 'py> {
         match containers::sort(&value)? {
             Sort::Leaf => Ok(()),
             Sort::Object => {
-                if let Ok(module) = value.cast::<PyModule>() {
-                    if !self.is_foreign(&module.getattr(intern!(py, "__name__"))?)? {
-                        self.modules.push((value, path));
-                    }
+                if value.is_instance_of::<PyModule>() {
+                    self.module(&value, || Ok(path))?;
                 } else if !self.is_foreign_class(&value.get_type())? {
                     self.look_into(&value, path.clone());
                     self.guard(path, RecordedValue::Object(value.get_type().into_any().unbind()))?;

@@ -37,6 +37,7 @@
 //! | `collect` | Which other places does the code of a function read? |
 //! | `read_path` | Where is a guarded place, and what is its value now? |
 //! | `values` | What kind of value is at a place? |
+//! | `packages` | Is a module the user's, or that of an installed package? |
 //! | `guard` | What was recorded of one place, and is it unchanged? |
 //! | `array_elements` | Does a NumPy array have the same elements? |
 //! | `captures` | Which tensors did a function capture, and what are they now? |
@@ -48,6 +49,7 @@ mod captures;
 mod closed_values;
 mod collect;
 mod guard;
+mod packages;
 mod read_path;
 mod values;
 
