@@ -147,16 +147,22 @@ impl<T: Bits> Split<T> {
         par: Par,
     ) -> Split<T> {
         let piece = MIN_PIECE.max(x.len().div_ceil(MAX_PIECES));
-        {
-            let keys = SendPtr::of(keys);
-            par.for_chunks(x.len(), piece, |chunk| {
-                // SAFETY: chunks are disjoint and inside.
-                let keys = unsafe { keys.part(chunk.start, chunk.len()) };
-                encode(code, &x[chunk], keys);
-            });
-        }
-        // SAFETY: `encode` wrote all of them.
-        let key = select(unsafe { keys.assume_init_mut() }, tmp, kth);
+        let key = match near(code, x, kth, keys, piece, par) {
+            Some((keys, kth)) => {
+                let len = keys.len();
+                select(keys, &mut tmp[..len], kth)
+            }
+            None => {
+                let shared = SendPtr::of(keys);
+                par.for_chunks(x.len(), piece, |chunk| {
+                    // SAFETY: chunks are disjoint and inside.
+                    let keys = unsafe { shared.part(chunk.start, chunk.len()) };
+                    encode(code, &x[chunk], keys);
+                });
+                // SAFETY: `encode` wrote all of them.
+                select(unsafe { keys.assume_init_mut() }, tmp, kth)
+            }
+        };
 
         let [lows, ties] = [(); 2].map(|()| [const { AtomicUsize::new(0) }; MAX_PIECES]);
         par.for_chunks(x.len(), piece, |chunk| {
@@ -263,6 +269,73 @@ fn place<T: Bits>(
     None
 }
 
+/// Keys among which the one at the position is, and its position among them: those between two sampled keys, about a
+/// ninth of all. None if that does not pay, or if the sample was misleading.
+fn near<'a, T: Bits>(
+    code: Code<T>,
+    x: &[T],
+    kth: usize,
+    keys: &'a mut [MaybeUninit<T>],
+    piece: usize,
+    par: Par,
+) -> Option<(&'a mut [T], usize)> {
+    if T::WIDTH <= 16 || x.len() <= MIN_SPLIT {
+        return None;
+    }
+    let (sample, rank) = sample(kth, x.len(), |at| code.key(x[at]));
+    let least = rank.checked_sub(MARGIN).map_or(T::default(), |at| sample[at]);
+    let greatest = sample.get(rank + MARGIN).copied().unwrap_or(T::truncate(u64::MAX));
+
+    let [lows, counts] = [(); 2].map(|()| [const { AtomicUsize::new(0) }; MAX_PIECES]);
+    let shared = SendPtr::of(keys);
+    par.for_chunks(x.len(), piece, |chunk| {
+        let index = chunk.start / piece;
+        // SAFETY: chunks are disjoint and inside.
+        let keys = unsafe { shared.part(chunk.start, chunk.len()) };
+        let (low, count) = between(code, &x[chunk], [least, greatest], keys);
+        lows[index].store(low, Ordering::Relaxed);
+        counts[index].store(count, Ordering::Relaxed);
+    });
+    let low: usize = lows.into_iter().map(AtomicUsize::into_inner).sum();
+    let mut count = 0;
+    for (index, own) in counts.into_iter().map(AtomicUsize::into_inner).enumerate() {
+        if own != 0 {
+            keys.copy_within(index * piece..index * piece + own, count);
+            count += own;
+        }
+    }
+    let kth = kth.checked_sub(low).filter(|&kth| kth < count)?;
+    // SAFETY: `between` wrote them.
+    Some((unsafe { keys[..count].assume_init_mut() }, kth))
+}
+
+/// Sorted keys from all parts of a row, and the rank among them of the one at a position.
+fn sample<T: Bits>(kth: usize, len: usize, key: impl Fn(usize) -> T) -> ([T; SAMPLE], usize) {
+    let mut sample = [T::default(); SAMPLE];
+    for (index, sampled) in sample.iter_mut().enumerate() {
+        *sampled = key(index * (len / SAMPLE));
+    }
+    sample.sort_unstable();
+    (sample, (kth as u128 * SAMPLE as u128 / len as u128) as usize)
+}
+
+/// Writes the keys that are not outside of the ends. Returns how many are below them, and how many it wrote.
+fn between<T: Bits>(code: Code<T>, x: &[T], ends: [T; 2], out: &mut [MaybeUninit<T>]) -> (usize, usize) {
+    let (mut low, mut count) = (0, 0);
+    for x in x.chunks(TILE) {
+        let (mut keys, mut is_inside) = ([T::default(); TILE], [false; TILE]);
+        low += inside(code, x, ends, &mut keys, &mut is_inside) as usize;
+        let mut found = 0;
+        for at in 0..x.len() {
+            keys[found % TILE] = keys[at];
+            found += usize::from(is_inside[at]);
+        }
+        out[count..count + found].write_copy_of_slice(&keys[..found]);
+        count += found;
+    }
+    (low, count)
+}
+
 /// The key at a position of the sorted keys. Both buffers are scratch.
 fn select<T: Bits>(keys: &mut [T], tmp: &mut [MaybeUninit<T>], mut kth: usize) -> T {
     if const { T::WIDTH <= 16 } && keys.len() > MIN_SPLIT {
@@ -278,12 +351,7 @@ fn select<T: Bits>(keys: &mut [T], tmp: &mut [MaybeUninit<T>], mut kth: usize) -
             break;
         }
         // The pivot leaves most keys on the side that is dropped.
-        let mut sample = [T::default(); SAMPLE];
-        for (index, key) in sample.iter_mut().enumerate() {
-            *key = here[index * (len / SAMPLE)];
-        }
-        sample.sort_unstable();
-        let rank = (kth as u128 * SAMPLE as u128 / len as u128) as usize;
+        let (sample, rank) = sample(kth, len, |at| here[at]);
         let drops_low = kth >= len / 2;
         let place = if drops_low { rank.saturating_sub(MARGIN) } else { (rank + MARGIN).min(SAMPLE - 1) };
         let mut pivot = sample[place];
@@ -345,6 +413,25 @@ vectorized! {
             (low, tie) = (low + lows as usize, tie + ties as usize);
         }
         (low, tie)
+    }
+}
+
+vectorized! {
+    /// Writes keys, and which of them are not outside of the ends. Returns how many are below.
+    fn inside[T: Bits] of [T] (
+        code: Code<T>,
+        x: &[T],
+        ends: [T; 2],
+        keys: &mut [T; TILE],
+        is_inside: &mut [bool; TILE],
+    ) -> u32 {
+        let mut low = 0;
+        for ((key, is_inside), &bits) in keys.iter_mut().zip(is_inside).zip(x) {
+            *key = code.key(bits);
+            *is_inside = (*key >= ends[0]) & (*key <= ends[1]);
+            low += u32::from(*key < ends[0]);
+        }
+        low
     }
 }
 
