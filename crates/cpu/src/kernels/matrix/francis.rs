@@ -1,18 +1,20 @@
-//! Eigenvalues of real matrices: a Hessenberg matrix, and QR steps with two shifts at a time, both real or conjugate, so that
-//! all numbers stay real (Francis, "The QR transformation", Computer Journal 4, 1961; Martin, Peters & Wilkinson, "The QR
+//! Eigenvalues and Schur factors of real matrices: a Hessenberg matrix, and QR steps with two shifts at a time, both real or
+//! conjugate, so that all numbers stay real (Francis, "The QR transformation", Computer Journal 4, 1961; Martin, Peters & Wilkinson, "The QR
 //! algorithm for real Hessenberg matrices", Numer. Math. 14, 1970).
 //!
 //! A step reflects three rows at a time, and the same three columns. Only the next rows need the reflected columns at once. The
 //! columns of the others are reflected afterwards, several rows together, along contiguous memory. Without vectors only the
 //! block that is not yet decoupled changes.
 
+use std::ops::Range;
+
 use num_complex::Complex;
 
 use super::field::multiplying;
 use super::hessenberg::{self, reduce, scaled_rows};
-use super::passes::stride;
+use super::passes::{accumulate, stride};
 use super::{Field, Products, RealField, split_workspace};
-use crate::par::poll_within_chunk;
+use crate::par::{Par, poll_within_chunk};
 
 /// Most steps for one eigenvalue before the iteration gives up; two or three are usual for a pair.
 const MAX_STEPS: usize = 30;
@@ -48,18 +50,76 @@ where
     let Some(scale) = scaled_rows(plain, n, rows, step) else { return false };
     reduce(rows, (n, step), vectors, &mut work[..hessenberg::ROWS * step]);
     let reflections = &mut work.as_chunks_mut().0[..n];
-    let converged = iterate(rows, (n, step), to, reflections);
+    if !iterate(rows, None, (n, step), reflections) {
+        return false;
+    }
+    let mut k = 0;
+    while k < n {
+        if let Some(block) = block(rows, step, k, n) {
+            [to[k], to[k + 1]] = pair(block);
+            k += 2;
+        } else {
+            to[k] = Complex::from_real(rows[k * step + k]);
+            k += 1;
+        }
+    }
     for value in to {
         *value = value.scaled(scale);
     }
-    converged
+    true
 }
 
-/// QR steps on a Hessenberg matrix of magnitude 1. Returns whether they converged.
+/// Decomposes a matrix of real numbers into real factors. `rows` becomes the factor that is triangular except for blocks of
+/// two rows, divided by the scale that is returned; the rows of `columns` become the columns of the orthogonal factor.
+/// Returns `None` if an element is not finite or the steps do not converge.
+///
+/// The results are stored as complex numbers, in rows with a stride of `step`.
+pub(super) fn real_factors<R: RealField>(
+    a: &[Complex<R>],
+    (n, step): (usize, usize),
+    (rows, columns): (&mut [Complex<R>], &mut [Complex<R>]),
+    [vectors, lines]: [&mut [Complex<R>]; 2],
+    par: Par,
+) -> Option<R>
+where
+    Complex<R>: Field<Real = R>,
+{
+    // The real factors share the memory of the vectors. What has no use after them is kept where the results will be.
+    let (h, unitary) = <Complex<R> as Field>::parts(vectors).split_at_mut(n * step);
+    let plain = &mut <Complex<R> as Field>::parts(columns)[..n * n];
+    for (to, x) in plain.iter_mut().zip(a) {
+        *to = x.re;
+    }
+    let scale = scaled_rows(plain, n, h, step)?;
+    let reflectors = &mut <Complex<R> as Field>::parts(rows)[..n * step];
+    let work = <Complex<R> as Field>::parts(lines);
+    reduce(h, (n, step), reflectors, &mut work[..hessenberg::ROWS * step]);
+    accumulate(reflectors, (n.saturating_sub(2), 1), step, unitary, par);
+    let reflections = &mut work.as_chunks_mut().0[..n];
+    if !iterate(h, Some(unitary), (n, step), reflections) {
+        return None;
+    }
+    for (to, from) in [(rows, h), (columns, unitary)] {
+        for (to, &mut x) in to.iter_mut().zip(from) {
+            *to = Complex::from_real(x);
+        }
+    }
+    Some(scale)
+}
+
+/// The elements of the block of rows `k` and `k + 1`, if these are not decoupled.
+pub(super) fn block<T: Field + PartialEq>(h: &[T], step: usize, k: usize, n: usize) -> Option<[T; 4]> {
+    let own = k * step + k;
+    (k + 1 < n && h[own + step] != T::ZERO).then(|| [h[own], h[own + 1], h[own + step], h[own + step + 1]])
+}
+
+/// QR steps on a Hessenberg matrix of magnitude 1 until it is triangular except for blocks of two rows. The rows of `unitary`
+/// are the columns of the orthogonal factor; without it only the blocks on the diagonal are valid. Returns whether the steps
+/// converged.
 fn iterate<R: RealField>(
     h: &mut [R],
+    mut unitary: Option<&mut [R]>,
     (n, step): (usize, usize),
-    to: &mut [Complex<R>],
     reflections: &mut [Reflection<R>],
 ) -> bool {
     let least = R::EPSILON * R::EPSILON;
@@ -76,18 +136,12 @@ fn iterate<R: RealField>(
             }
             low -= 1;
         }
-        if low == high {
-            to[high] = Complex::new(h[high * step + high], R::ZERO);
-            (open, waited) = (open - 1, 0);
+        if low + 1 >= high {
+            (open, waited) = (low, 0);
             continue;
         }
         let before = (high - 1) * step + high - 1;
         let [a, b, c, d] = [h[before], h[before + 1], h[before + step], h[before + step + 1]];
-        if low + 1 == high {
-            [to[low], to[high]] = pair([a, b, c, d]);
-            (open, waited) = (open - 2, 0);
-            continue;
-        }
         if steps == MAX_STEPS * n {
             return false;
         }
@@ -101,13 +155,13 @@ fn iterate<R: RealField>(
         } else {
             [d, a, b * c]
         };
-        sweep(h, step, (low, high), shifts, reflections);
+        sweep(h, unitary.as_deref_mut(), (n, step), (low, high), shifts, reflections);
     }
     true
 }
 
-/// The eigenvalues of `((a, b), (c, d))`.
-fn pair<R: RealField>([a, b, c, d]: [R; 4]) -> [Complex<R>; 2] {
+/// The eigenvalues of `((a, b), (c, d))`. Of conjugate ones the first has a positive imaginary part.
+pub(super) fn pair<R: RealField>([a, b, c, d]: [R; 4]) -> [Complex<R>; 2] {
     let half = (a - d) * R::from_f64(0.5);
     let cross = b * c;
     let discriminant = half * half + cross;
@@ -124,7 +178,8 @@ fn pair<R: RealField>([a, b, c, d]: [R; 4]) -> [Complex<R>; 2] {
 /// One step on rows `low..=high`, at least three.
 fn sweep<R: RealField>(
     h: &mut [R],
-    step: usize,
+    mut unitary: Option<&mut [R]>,
+    (n, step): (usize, usize),
     (low, high): (usize, usize),
     [x, y, cross]: [R; 3],
     reflections: &mut [Reflection<R>],
@@ -152,6 +207,7 @@ fn sweep<R: RealField>(
         }
         first -= 1;
     }
+    let (start, end) = if unitary.is_some() { (0, n) } else { (low, high + 1) };
     for k in first..high {
         let own = k * step + k;
         let is_last = k + 1 == high;
@@ -181,23 +237,38 @@ fn sweep<R: RealField>(
         p = p + norm;
         let reflection = [q / p, r / p, p / norm, q / norm, r / norm];
         reflections[k] = reflection;
-        let (above, rest) = h[k * step..].split_at_mut(step);
-        let (middle, below) = rest.split_at_mut(step);
-        if is_last {
-            let [q, _, x, y, _] = reflection;
-            for (a, b) in above[k..=high].iter_mut().zip(&mut middle[k..=high]) {
-                let sum = *a + q * *b;
-                (*a, *b) = (*a - sum * x, *b - sum * y);
-            }
-        } else {
-            reflect_rows(&mut above[k..=high], &mut middle[k..=high], &mut below[k..=high], reflection);
+        reflect(&mut h[k * step..], step, k..end, is_last, reflection);
+        if let Some(unitary) = &mut unitary {
+            reflect(&mut unitary[k * step..], step, 0..n, is_last, reflection);
         }
         for i in k + 1..=high.min(k + 3) {
             let row = &mut h[i * step..(i + 1) * step];
             reflect_columns_of::<super::field::TwoRoundings, R, 1>(row, step, (k, k + 1), high, reflections);
         }
     }
-    reflect_columns(h, step, low, first, high, reflections);
+    reflect_columns(h, step, start, first, high, reflections);
+}
+
+/// Reflects a range of columns of three rows, or of two where these are the last ones.
+fn reflect<R: RealField>(
+    rows: &mut [R],
+    step: usize,
+    range: Range<usize>,
+    is_last: bool,
+    reflection: Reflection<R>,
+) {
+    let (above, rest) = rows.split_at_mut(step);
+    let (middle, below) = rest.split_at_mut(step);
+    let (above, middle) = (&mut above[range.clone()], &mut middle[range.clone()]);
+    if is_last {
+        let [q, _, x, y, _] = reflection;
+        for (a, b) in above.iter_mut().zip(middle) {
+            let sum = *a + q * *b;
+            (*a, *b) = (*a - sum * x, *b - sum * y);
+        }
+    } else {
+        reflect_rows(above, middle, &mut below[range], reflection);
+    }
 }
 
 multiplying! {
@@ -258,16 +329,16 @@ fn reflect_columns_of<P: Products, R: RealField, const ROWS: usize>(
 }
 
 multiplying! {
-    /// Multiplies rows `low..=high` by the reflections from `first` on that begin at their diagonal or after it.
+    /// Multiplies rows `start..=high` by the reflections from `first` on that begin at their diagonal or after it.
     fn reflect_columns[P; R: RealField] of [R] (
         h: &mut [R],
         step: usize,
-        low: usize,
+        start: usize,
         first: usize,
         high: usize,
         reflections: &[Reflection<R>],
     ) {
-        let mut row = low;
+        let mut row = start;
         while row < high {
             let height = if row + HEIGHT <= high { HEIGHT } else { 1 };
             // From here on all of the rows are reflected.

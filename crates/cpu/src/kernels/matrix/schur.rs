@@ -1,6 +1,7 @@
 //! Schur factors and eigenvalues of general complex matrices: a Hessenberg matrix, QR steps with Wilkinson's shift to a
 //! triangular one (Golub & Van Loan, "Matrix Computations", 4th ed. 2013, 7.5; Francis, "The QR transformation", Computer
-//! Journal 4, 1961), and back substitution for its eigenvectors (7.6).
+//! Journal 4, 1961), and back substitution for its eigenvectors (7.6). Matrices of real numbers stay real up to the last
+//! rotations.
 //!
 //! A step rotates all rows first, then all columns, so that both run along contiguous rows.
 
@@ -63,8 +64,16 @@ pub(super) fn factors<R: RealField>(
     let rows = split_workspace(&mut work, n * step);
     let vectors = split_workspace(&mut work, n * step);
     let columns = split_workspace(&mut work, n * step);
-    let scale = scaled_rows(a, n, rows, step);
-    let converged = scale.is_some_and(|_| {
+    let scale = if second.is_some() && is_real() {
+        let scratch = [&mut *vectors, &mut work[..hessenberg::ROWS * step]];
+        francis::real_factors(a, (n, step), (&mut *rows, &mut *columns), scratch, par).inspect(|_| {
+            separate(rows, columns, (n, step), &mut work[..2 * step]);
+        })
+    } else {
+        None
+    };
+    let scale = scale.or_else(|| {
+        let scale = scaled_rows(a, n, rows, step)?;
         let lines = &mut work[..hessenberg::ROWS * step];
         reduce(rows, (n, step), vectors, lines);
         let unitary = if second.is_some() {
@@ -73,9 +82,9 @@ pub(super) fn factors<R: RealField>(
         } else {
             None
         };
-        iterate(rows, unitary, (n, step), &mut lines[..2 * step])
+        iterate(rows, unitary, (n, step), &mut lines[..2 * step]).then_some(scale)
     });
-    let (Some(scale), true) = (scale, converged) else {
+    let Some(scale) = scale else {
         let nan = Complex::from_real(R::NAN);
         first.fill(nan);
         if let Some(second) = second {
@@ -326,6 +335,35 @@ where
         }
     }
     true
+}
+
+/// Rotates the blocks of two rows of real factors until the first factor is triangular.
+fn separate<R: RealField>(
+    h: &mut [Complex<R>],
+    unitary: &mut [Complex<R>],
+    (n, step): (usize, usize),
+    rotations: &mut [Complex<R>],
+) where
+    Complex<R>: Field<Real = R>,
+{
+    for k in 0..n {
+        let Some(block) = francis::block(h, step, k, n) else { continue };
+        let block = block.map(|x| x.re);
+        let values = francis::pair(block);
+        // The vector of the first eigenvalue is rotated to the first axis.
+        let [_, _, below, own] = block;
+        let (c, s, _) = rotation(values[0] - Complex::from_real(own), Complex::from_real(below));
+        (rotations[2 * k], rotations[2 * k + 1]) = (Complex::from_real(c), s);
+        let (above, rest) = h[k * step..].split_at_mut(step);
+        rotate_rows(&mut above[k..n], &mut rest[k..n], c, s);
+        rotate_columns(h, step, 0, k, k + 1, rotations);
+        let (left, right) = unitary[k * step..].split_at_mut(step);
+        rotate_rows(&mut left[..n], &mut right[..n], c, Field::conj(s));
+        // As computed from the block, so that the values of a pair are exact conjugates.
+        h[k * step + k] = values[0];
+        h[(k + 1) * step + k] = Complex::new(R::ZERO, R::ZERO);
+        h[(k + 1) * step + k + 1] = values[1];
+    }
 }
 
 /// The sum of the products of two vectors.

@@ -249,3 +249,52 @@ fn triangles_are_solved_on_both_sides() {
         }
     }
 }
+
+/// The factors of a matrix of real numbers reproduce it, and its eigenvalues are real or exact conjugates.
+fn check_real_schur(a: &[f64], n: usize) {
+    let complex: Vec<_> = a.iter().map(|&x| Complex::new(x, 0.0)).collect();
+    let zero = Complex::new(0.0, 0.0);
+    let (mut t, mut q) = (vec![zero; n * n], vec![zero; n * n]);
+    let mut work = vec![zero; schur::workspace::<Complex<f64>>(n)];
+    let results = (&mut t[..], Some(&mut q[..]));
+    schur::factors(&mut complex.clone(), n, schur::Wanted::Factors, results, &mut work, Par::Serial);
+    assert!((0..n).all(|i| t[i * n..i * n + i].iter().all(|&x| x == zero)), "{n} rows");
+    let adjoint: Vec<_> = (0..n * n).map(|index| q[index % n * n + index / n].conj()).collect();
+    let bound = 8.0 * n as f64 * f64::EPSILON;
+    let one: Vec<_> = (0..n * n).map(|k| Complex::new(f64::from(k % (n + 1) == 0), 0.0)).collect();
+    assert!(distance(&times(&q, &adjoint, [n; 3]), &one) <= bound, "{n} rows");
+    let error = distance(&times(&q, &times(&t, &adjoint, [n; 3]), [n; 3]), &complex);
+    assert!(error <= bound * greatest(&complex), "{n} rows: {error:e}");
+    let mut k = 0;
+    while k < n {
+        let value = t[k * n + k];
+        if value.im != 0.0 {
+            assert!(value.im > 0.0 && t[(k + 1) * n + k + 1] == value.conj(), "{n} rows");
+            k += 1;
+        }
+        k += 1;
+    }
+}
+
+#[test]
+fn real_matrices_have_schur_factors() {
+    for n in SIZES {
+        check_real_schur(&numbers(n as u64, n * n), n);
+    }
+    for n in [1, 2, 3, 4, 7, 40] {
+        let of = |f: fn(usize, usize, usize) -> bool| -> Vec<f64> {
+            (0..n * n).map(|index| f64::from(f(index / n, index % n, n))).collect()
+        };
+        // Zeros, a permutation without a gap between the magnitudes of its eigenvalues, a Jordan block and its transpose,
+        // a matrix of rank one, and two copies of one eigenvalue pair after another.
+        check_real_schur(&of(|_, _, _| false), n);
+        check_real_schur(&of(|i, j, n| (i + 1) % n == j), n);
+        check_real_schur(&of(|i, j, _| i == j || i + 1 == j), n);
+        check_real_schur(&of(|i, j, _| i == j || i == j + 1), n);
+        check_real_schur(&of(|_, _, _| true), n);
+        let turns = of(|i, j, _| i / 2 == j / 2 && i != j);
+        let turns: Vec<f64> =
+            turns.iter().enumerate().map(|(k, &x)| if k / n > k % n { -x } else { x }).collect();
+        check_real_schur(&turns, n);
+    }
+}
