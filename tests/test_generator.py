@@ -30,6 +30,8 @@ CALLS = {
     "standard_t": ((2.0,), {}),
     "poisson": ((3.0,), {}),
     "binomial": ((9, 0.5), {}),
+    "lognormal": ((1.0, 2.0), {}),
+    "multivariate_normal": (([0.0, 1.0], [[2.0, 1.0], [1.0, 2.0]]), {"method": "eigh"}),
     "choice": ((5,), {}),
 }
 
@@ -68,6 +70,37 @@ def test_shapes_of_parameters_broadcast() -> None:
     assert sorted(rng.choice(6, size=6, replace=False).to_list()) == list(range(6))
     assert sorted(rng.permutation(6).to_list()) == list(range(6))
     assert sorted(rng.shuffle(x).to_numpy()[:, 0].tolist()) == list(range(4))
+
+
+def test_distributions_that_numpy_lacks() -> None:
+    rng = random.Generator(5)
+    following, key = random.split(random.key(5))
+    logits = dn.tensor([[0.0, 5.0], [5.0, 0.0], [0.0, 0.0]])
+    want = random.categorical_split(key, logits, axis=0, shape=(4,))
+    assert rng.categorical(logits, size=4, axis=0).to_list() == want.to_list()
+    assert rng.key.to_list() == following.to_list()
+    assert rng.bernoulli([0.0, 1.0], size=(3, 2)).to_list() == [[False, True]] * 3
+    assert set(rng.rademacher(50).to_list()) == {-1, 1}
+    assert rng.truncated_normal([-1.0, 2.0], [1.0, 2.5]).shape == (2,)
+    drawn = rng.truncated_normal(2.0, 2.5, size=50).to_numpy()
+    assert 2.0 <= drawn.min() <= drawn.max() <= 2.5
+    q = rng.orthogonal(3, size=2, dtype="f64")
+    assert q.shape == (2, 3, 3)
+    assert dn.all_close(q @ q.transpose(axes=[0, 2, 1]), dn.eye(3))
+    points = rng.ball(3, [1.0, 2.0], size=(40, 2))
+    assert points.shape == (40, 2, 3)
+    assert dn.reduce_max(dn.sum(points**2, axes=[-1])).item() <= 1.0
+
+
+def test_moments_of_composed_distributions() -> None:
+    rng = random.Generator(5)
+    drawn = np.log(rng.lognormal(1.0, 0.5, size=20_000, dtype="f64"))
+    assert abs(drawn.mean() - 1.0) < 0.02
+    assert abs(drawn.std() - 0.5) < 0.02
+    covariance = np.array([[2.0, 1.0], [1.0, 2.0]])
+    drawn = rng.multivariate_normal([0.0, 1.0], covariance, size=20_000).to_numpy()
+    np.testing.assert_allclose(drawn.mean(0), [0.0, 1.0], atol=0.05)
+    np.testing.assert_allclose(np.cov(drawn.T), covariance, atol=0.1)
 
 
 def test_copies_go_on_from_the_state() -> None:

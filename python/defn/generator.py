@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from defn import _core
 from defn._names import caller
 from defn.errors import TraceError
-from defn.ops import create
+from defn.ops import create, elementwise_unary
 from defn.ops import shape as shape_ops
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ __all__ = ["Generator"]
 
 class Generator:
     """Random numbers with the methods of ``numpy.random.Generator``, from a key that it keeps.
+
+    Distributions that NumPy lacks, such as ``categorical``, are methods too.
 
     Each call splits the key: one part draws, the other is kept. The same seed therefore gives the
     same numbers in the same order of calls. Threads may share a generator, but then the order of
@@ -206,6 +208,72 @@ class Generator:
         """Vectors of the Dirichlet distribution."""
         return self._draw("dirichlet", (alpha,), () if size is None else size, dtype)
 
+    def lognormal(
+        self,
+        mean: TensorLike = 0.0,
+        sigma: TensorLike = 1.0,
+        size: Size = None,
+        dtype: DTypeLike | None = None,
+    ) -> Tensor:
+        """Exponentials of normally distributed floats with that mean and standard deviation."""
+        return elementwise_unary.exp(self._draw("normal", (mean, sigma), size, dtype))
+
+    def multivariate_normal(
+        self,
+        mean: TensorLike,
+        cov: TensorLike,
+        size: Size = None,
+        dtype: DTypeLike | None = None,
+        method: Literal["cholesky", "svd", "eigh"] = "cholesky",
+    ) -> Tensor:
+        """Vectors of the normal distribution with a mean and a covariance."""
+        sizes = () if size is None else size
+        return self._draw("multivariate_normal", (mean, cov), sizes, dtype, method=method)
+
+    def truncated_normal(
+        self,
+        lower: TensorLike,
+        upper: TensorLike,
+        size: Size = None,
+        dtype: DTypeLike | None = None,
+    ) -> Tensor:
+        """Floats of the standard normal distribution between two bounds."""
+        return self._draw("truncated_normal", (lower, upper), size, dtype)
+
+    def bernoulli(
+        self, p: TensorLike = 0.5, size: Size = None, dtype: DTypeLike = "bool"
+    ) -> Tensor:
+        """True with the probability ``p``."""
+        return self._draw("bernoulli", (p,), size, dtype)
+
+    def rademacher(self, size: Size = None, dtype: DTypeLike = "s32") -> Tensor:
+        """-1 or 1 with equal probability."""
+        return self._draw("rademacher", (), size, dtype)
+
+    def categorical(
+        self, logits: TensorLike, size: Size = None, axis: int = -1, dtype: DTypeLike = "s32"
+    ) -> Tensor:
+        """Positions along an axis, with probabilities in proportion to the logits' exponentials.
+
+        The other axes of the logits follow those of ``size``.
+        """
+        sizes = () if size is None else size
+        return self._draw("categorical", (logits,), sizes, dtype, axis=axis)
+
+    def orthogonal(self, n: int, size: Size = None, dtype: DTypeLike = "f32") -> Tensor:
+        """Orthogonal matrices with ``n`` rows, for complex dtypes unitary ones."""
+        return self._draw("orthogonal", (n,), () if size is None else size, dtype)
+
+    def ball(
+        self,
+        d: int,
+        p: TensorLike = 2.0,
+        size: Size = None,
+        dtype: DTypeLike | None = None,
+    ) -> Tensor:
+        """Points of the unit ball of the ``p``-norm in ``d`` dimensions."""
+        return self._draw("ball", (d, p), _size(size, (p,)), dtype)
+
     def choice(
         self,
         a: TensorLike,
@@ -252,7 +320,12 @@ class Generator:
         return keys
 
     def _draw(
-        self, name: str, parameters: Sequence[Any], size: Size, dtype: DTypeLike | None
+        self,
+        name: str,
+        parameters: Sequence[Any],
+        size: Size,
+        dtype: DTypeLike | None,
+        **options: Any,
     ) -> Tensor:
         from defn import random
 
@@ -260,7 +333,7 @@ class Generator:
         parameters = [create.tensor(x) if isinstance(x, list | tuple) else x for x in parameters]
         shape = _size(size, parameters)
         (key,) = self._next(1)
-        return function(key, *parameters, shape=shape, dtype=dtype)
+        return function(key, *parameters, shape=shape, dtype=dtype, **options)
 
     def __repr__(self) -> str:
         return f"Generator(key={self._key.to_list()})"
