@@ -63,6 +63,7 @@ def imag(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.phase)
 def phase(tensor: TensorLike) -> Tensor:
     """The angle of a complex number, ``atan2(imag, real)``.

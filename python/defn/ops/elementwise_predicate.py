@@ -154,6 +154,7 @@ def signbit(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.logical_not)
 def logical_not(tensor: TensorLike) -> Tensor:
     """Whether the operand is zero.

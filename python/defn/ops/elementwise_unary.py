@@ -512,6 +512,7 @@ def erf_inv(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.log2)
 def log2(tensor: TensorLike) -> Tensor:
     """The base-2 logarithm; NaN for negative reals.
@@ -527,6 +528,7 @@ def log2(tensor: TensorLike) -> Tensor:
     ...
 
 
+@quick
 @forwards(_core.log10)
 def log10(tensor: TensorLike) -> Tensor:
     """The base-10 logarithm; NaN for negative reals.

@@ -17,7 +17,7 @@ use crate::backend::{Backend, Checks, Executable, NoHooks};
 use crate::error::Result;
 use crate::profile;
 use crate::region::Region;
-use crate::shape::{Axes, Axis, TensorType};
+use crate::shape::{Axes, Axis, AxisRef, TensorType};
 use crate::tensor::Tensor;
 use crate::trace::{self, Trace};
 
@@ -71,6 +71,25 @@ pub(super) fn reduction<B: Builder>(
     let function = Composite::over(name, options, &axes);
     let axes = Axes::from(axes);
     b.composite(function, [x], &|b, [x]| body(b, x, &axes))
+}
+
+/// A function along an axis of the first operand, or of all its elements, as a [`Composite`]. `body` gets the resolved
+/// axis.
+///
+/// # Errors
+/// An axis that the operand does not have; as `body`.
+pub(super) fn along<B: Builder, const N: usize>(
+    b: &mut B,
+    name: &'static str,
+    operands: [B::V; N],
+    axis: Option<&AxisRef>,
+    options: &[u64],
+    body: &dyn Fn(&mut B, &[B::V; N], Option<&AxisRef>) -> Result<B::V>,
+) -> Result<B::V> {
+    let axis = axis.map(|axis| b.ty(&operands[0]).shape.resolve(name, axis)).transpose()?;
+    let function = Composite::over(name, options, axis.as_slice());
+    let axis = axis.map(|axis| AxisRef::Index(axis.index() as i64));
+    b.composite(function, operands, &|b, operands| body(b, operands, axis.as_ref()))
 }
 
 /// The bytes of operands from which a call counts as large.

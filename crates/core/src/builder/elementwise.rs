@@ -189,7 +189,9 @@ pub trait BuildElementwise: Builder + Sized {
     /// As [`Builder::emit`].
     fn logical_not(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        self.emit_one(Op::Block(Block::Composite(CompositeBlock::LogicalNot)), &[x])
+        self.composite(Composite::new("logical_not", &[]), [x], &|b, x| {
+            b.emit_one(Op::Block(Block::Composite(CompositeBlock::LogicalNot)), x)
+        })
     }
 
     /// The angle of a complex number; for a real number 0 or pi.
@@ -198,7 +200,9 @@ pub trait BuildElementwise: Builder + Sized {
     /// As [`Builder::emit`].
     fn phase(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        self.emit_one(Op::Block(Block::Composite(CompositeBlock::Phase)), &[x])
+        self.composite(Composite::new("phase", &[]), [x], &|b, x| {
+            b.emit_one(Op::Block(Block::Composite(CompositeBlock::Phase)), x)
+        })
     }
 
     /// Whether `x` is neither infinite nor NaN; of a complex number, whether both parts are.
@@ -295,9 +299,12 @@ pub trait BuildElementwise: Builder + Sized {
         atol: f64,
     ) -> Result<Self::V> {
         let (a, b) = self.weak_pair_widened("all_close", a, b, DType::comparing)?;
-        let (rtol, atol) = (Tolerance(rtol), Tolerance(atol));
-        let block = CompositeBlock::AllClose { equal_nan, rtol, atol };
-        self.emit_one(Op::Block(Block::Composite(block)), &[a, b])
+        let options = [equal_nan.into(), rtol.to_bits(), atol.to_bits()];
+        self.composite(Composite::new("all_close", &options), [a, b], &|b, operands| {
+            let (rtol, atol) = (Tolerance(rtol), Tolerance(atol));
+            let block = CompositeBlock::AllClose { equal_nan, rtol, atol };
+            b.emit_one(Op::Block(Block::Composite(block)), operands)
+        })
     }
 
     /// Whether elements are equal within `atol + rtol * |b|`. Equal infinities count as equal.
@@ -353,7 +360,7 @@ pub trait BuildElementwise: Builder + Sized {
     /// As [`Builder::emit`].
     fn log2(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        self.emit_one(Op::Block(Block::Log2), &[x])
+        self.composite(Composite::new("log2", &[]), [x], &|b, x| b.emit_one(Op::Block(Block::Log2), x))
     }
 
     /// The logarithm to base 10.
@@ -362,7 +369,7 @@ pub trait BuildElementwise: Builder + Sized {
     /// As [`Builder::emit`].
     fn log10(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        self.emit_one(Op::Block(Block::Log10), &[x])
+        self.composite(Composite::new("log10", &[]), [x], &|b, x| b.emit_one(Op::Block(Block::Log10), x))
     }
 
     /// `a / b` rounded down: Python's `//`. Integers are divided without conversion to floats.

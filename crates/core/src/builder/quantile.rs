@@ -1,8 +1,10 @@
 //! Quantiles and averages.
 
+use super::composite::along;
 use super::{Arg, Builder};
 use crate::compose::quantile::{self, Kind};
 use crate::error::Result;
+use crate::scalar::Number;
 use crate::shape::{Axes, AxisRef};
 
 /// Which element, or number between two elements, is a quantile whose position is not whole (Hyndman and Fan, Sample
@@ -70,9 +72,8 @@ pub trait BuildQuantile: Builder + Sized {
         keep_axis: bool,
         method: QuantileMethod,
     ) -> Result<Self::V> {
-        let x = self.operand(x)?;
         let kind = Kind { op: "quantile", whole: 1.0, skips_nan: false };
-        quantile::quantile(self, kind, &x, q.into(), axis.as_ref(), keep_axis, method)
+        quantiles(self, kind, x.into(), q.into(), axis.as_ref(), keep_axis, method)
     }
 
     /// [`BuildQuantile::quantile`] with `q` in hundredths.
@@ -87,9 +88,8 @@ pub trait BuildQuantile: Builder + Sized {
         keep_axis: bool,
         method: QuantileMethod,
     ) -> Result<Self::V> {
-        let x = self.operand(x)?;
         let kind = Kind { op: "percentile", whole: 100.0, skips_nan: false };
-        quantile::quantile(self, kind, &x, q.into(), axis.as_ref(), keep_axis, method)
+        quantiles(self, kind, x.into(), q.into(), axis.as_ref(), keep_axis, method)
     }
 
     /// [`BuildQuantile::quantile`] of the elements that are not NaN; NaN if there is none.
@@ -104,9 +104,8 @@ pub trait BuildQuantile: Builder + Sized {
         keep_axis: bool,
         method: QuantileMethod,
     ) -> Result<Self::V> {
-        let x = self.operand(x)?;
         let kind = Kind { op: "nanquantile", whole: 1.0, skips_nan: true };
-        quantile::quantile(self, kind, &x, q.into(), axis.as_ref(), keep_axis, method)
+        quantiles(self, kind, x.into(), q.into(), axis.as_ref(), keep_axis, method)
     }
 
     /// [`BuildQuantile::nanquantile`] with `q` in hundredths.
@@ -121,9 +120,8 @@ pub trait BuildQuantile: Builder + Sized {
         keep_axis: bool,
         method: QuantileMethod,
     ) -> Result<Self::V> {
-        let x = self.operand(x)?;
         let kind = Kind { op: "nanpercentile", whole: 100.0, skips_nan: true };
-        quantile::quantile(self, kind, &x, q.into(), axis.as_ref(), keep_axis, method)
+        quantiles(self, kind, x.into(), q.into(), axis.as_ref(), keep_axis, method)
     }
 
     /// The median of the elements that are not NaN, along an axis or of all elements; NaN if there is none.
@@ -137,7 +135,9 @@ pub trait BuildQuantile: Builder + Sized {
         keep_axis: bool,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        quantile::nanmedian(self, &x, axis.as_ref(), keep_axis)
+        along(self, "nanmedian", [x], axis.as_ref(), &[keep_axis.into()], &|b, [x], axis| {
+            quantile::nanmedian(b, x, axis, keep_axis)
+        })
     }
 
     /// The mean over axes, or with weights the weighted mean.
@@ -156,3 +156,32 @@ pub trait BuildQuantile: Builder + Sized {
 }
 
 impl<B: Builder> BuildQuantile for B {}
+
+/// The quantiles of one of the functions. A number `q` is an option of a program, a tensor an operand.
+fn quantiles<B: Builder>(
+    b: &mut B,
+    kind: Kind,
+    x: Arg<B::V>,
+    q: Arg<B::V>,
+    axis: Option<&AxisRef>,
+    keep_axis: bool,
+    method: QuantileMethod,
+) -> Result<B::V> {
+    let x = b.operand(x)?;
+    let (keep, chosen) = (keep_axis.into(), method as u64);
+    match q {
+        Arg::Number(number @ (Number::Int(_) | Number::Float(_))) => {
+            let options = [keep, chosen, number.to_f64().to_bits()];
+            along(b, kind.op, [x], axis, &options, &|b, [x], axis| {
+                quantile::quantile(b, kind, x, Arg::Number(number), axis, keep_axis, method)
+            })
+        }
+        // These are refused, or as good as never given.
+        Arg::Number(Number::Bool(_) | Number::Huge(_) | Number::Complex(_)) => {
+            quantile::quantile(b, kind, &x, q, axis, keep_axis, method)
+        }
+        Arg::Value(q) => along(b, kind.op, [x, q], axis, &[keep, chosen], &|b, [x, q], axis| {
+            quantile::quantile(b, kind, x, Arg::Value(q.clone()), axis, keep_axis, method)
+        }),
+    }
+}

@@ -1,6 +1,6 @@
 //! Reductions over axes, and the statistics that use them.
 
-use super::composite::reduction;
+use super::composite::{along, reduction};
 use super::{Arg, BuildElementwise, BuildShape, Builder, Composite};
 use crate::compose;
 use crate::dtype::DType;
@@ -210,7 +210,10 @@ pub trait BuildReduce: Builder + Sized {
         ddof: i64,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::reduce::variance(self, &x, &axes.into(), keep_axes, ddof)
+        let options = [keep_axes.into(), ddof.cast_unsigned()];
+        reduction(self, "variance", x, &axes.into(), &options, &|b, x, axes| {
+            compose::reduce::variance(b, x, axes, keep_axes, ddof)
+        })
     }
 
     /// The square root of the variance.
@@ -225,7 +228,10 @@ pub trait BuildReduce: Builder + Sized {
         ddof: i64,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::reduce::standard_deviation(self, &x, &axes.into(), keep_axes, ddof)
+        let options = [keep_axes.into(), ddof.cast_unsigned()];
+        reduction(self, "standard_deviation", x, &axes.into(), &options, &|b, x, axes| {
+            compose::reduce::standard_deviation(b, x, axes, keep_axes, ddof)
+        })
     }
 
     /// The covariance of columns, with observations in rows: `conj(d)^T d / (rows - ddof)`, where `d` are the
@@ -240,14 +246,19 @@ pub trait BuildReduce: Builder + Sized {
         mean: Option<Arg<Self::V>>,
         ddof: i64,
     ) -> Result<Self::V> {
-        let (x, mean) = match mean {
-            None => (self.operand(x)?, None),
+        let function = Composite::new("covariance", &[ddof.cast_unsigned()]);
+        match mean {
+            None => {
+                let x = self.operand(x)?;
+                self.composite(function, [x], &|b, [x]| compose::reduce::covariance(b, x, None, ddof))
+            }
             Some(mean) => {
                 let (x, mean) = self.weak_pair("covariance", x, mean)?;
-                (x, Some(mean))
+                self.composite(function, [x, mean], &|b, [x, mean]| {
+                    compose::reduce::covariance(b, x, Some(mean), ddof)
+                })
             }
-        };
-        compose::reduce::covariance(self, &x, mean.as_ref(), ddof)
+        }
     }
 
     /// The differences of neighbours along an axis, applied `order` times. Each time the axis loses one element.
@@ -271,7 +282,9 @@ pub trait BuildReduce: Builder + Sized {
         keep_axis: bool,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::statistics::median(self, &x, axis.as_ref(), keep_axis)
+        along(self, "median", [x], axis.as_ref(), &[keep_axis.into()], &|b, [x], axis| {
+            compose::statistics::median(b, x, axis, keep_axis)
+        })
     }
 
     /// The most frequent element along an axis, or of all elements if it is `None`; the least of several.
@@ -312,8 +325,11 @@ pub trait BuildReduce: Builder + Sized {
         axes.sort_unstable();
         match factor {
             None => {
-                let block = CompositeBlock::Logsumexp { axes, keep_axes };
-                self.emit_one(Op::Block(Block::Composite(block)), &[x])
+                let function = Composite::over("logsumexp", &[keep_axes.into()], &axes);
+                self.composite(function, [x], &|b, x| {
+                    let block = CompositeBlock::Logsumexp { axes: axes.clone(), keep_axes };
+                    b.emit_one(Op::Block(Block::Composite(block)), x)
+                })
             }
             Some(factor) => compose::reduce::logsumexp(self, &x, &axes, keep_axes, Some(&factor)),
         }

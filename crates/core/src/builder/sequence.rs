@@ -83,7 +83,8 @@ pub trait BuildSequence: Builder + Sized {
         overlap: Overlap,
     ) -> Result<Self::V> {
         let (a, b) = self.weak_pair("convolve", a, b)?;
-        sequence::convolve(self, &a, &b, overlap)
+        let function = Composite::new("convolve", &[overlap as u64]);
+        self.composite(function, [a, b], &|builder, [a, b]| sequence::convolve(builder, a, b, overlap))
     }
 
     /// The sums of the products of `a` and the conjugate of `b` at the positions of `b` along `a`, computed as in
@@ -98,7 +99,8 @@ pub trait BuildSequence: Builder + Sized {
         overlap: Overlap,
     ) -> Result<Self::V> {
         let (a, b) = self.weak_pair("correlate", a, b)?;
-        sequence::correlate(self, &a, &b, overlap)
+        let function = Composite::new("correlate", &[overlap as u64]);
+        self.composite(function, [a, b], &|builder, [a, b]| sequence::correlate(builder, a, b, overlap))
     }
 
     /// The values of a polynomial by Horner's rule. Its coefficients are a vector, that of the greatest power first.
@@ -131,7 +133,9 @@ pub trait BuildSequence: Builder + Sized {
     /// Another rank than 1 and 2, and variables without values.
     fn corrcoef(&mut self, x: impl Into<Arg<Self::V>>, rowvar: bool) -> Result<Self::V> {
         let x = self.operand(x)?;
-        sequence::corrcoef(self, &x, rowvar)
+        self.composite(Composite::new("corrcoef", &[rowvar.into()]), [x], &|b, [x]| {
+            sequence::corrcoef(b, x, rowvar)
+        })
     }
 }
 
