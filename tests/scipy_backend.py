@@ -3,7 +3,10 @@
 SciPy's tests take the fixture ``xp``, which gives them the namespace of each library that SciPy
 knows. Here it gives ours instead:
 
-    PYTHONPATH=tests python -m pytest -p scipy_backend --pyargs scipy.special.tests.test_logsumexp
+    PYTHONPATH=tests python -m pytest -c /dev/null -p scipy_backend --pyargs \
+        scipy.special.tests.test_logsumexp
+
+Without ``-c`` the settings of this repository apply, which make errors of warnings.
 
 Nothing of SciPy is replaced but that fixture. Its tests compare the namespaces, the data types and
 the shapes of arrays too, as for any library that it does not know.

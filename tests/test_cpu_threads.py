@@ -235,6 +235,10 @@ def test_options_that_the_compiler_does_not_have() -> None:
         dn.jit(dn.sin, compiler="cpu", thread=2)
     with pytest.raises(dn.errors.OptionError, match='unknown option "threads", it takes none'):
         dn.jit(dn.sin, compiler="evaluator", threads=2)
+    # Inside a definition as well, where the call compiles nothing.
+    inner = dn.jit(dn.sin, thread=2, on_conflict="reuse")
+    with pytest.raises(dn.errors.OptionError, match='unknown option "thread", it takes threads'):
+        dn.jit(lambda x: inner(x))(1.0)
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "1.5", "a", "2000", "99999999999999999999"])

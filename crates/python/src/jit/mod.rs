@@ -183,6 +183,10 @@ impl Jitted {
             }
             match this.settings.conflict(slf.py())? {
                 Conflict::Reuse => {
+                    // Nothing is compiled, but unknown options are an error wherever the call is.
+                    if this.settings.options.is_some() {
+                        this.settings.compiler(slf.py())?;
+                    }
                     let _call = recursion::enter(this.kind.op())?;
                     this.apply(args, kwargs)
                 }

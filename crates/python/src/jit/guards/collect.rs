@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyFrozenSet, PyInt, PyList, PyModule, PyString, PyTupl
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::guard::{Guard, RecordedValue};
-use super::packages::{Packages, is_file_installed};
+use super::packages::{Packages, is_file_installed, is_foreign};
 use super::read_path::{ReadPath, ReadStep};
 use super::values::{container_contents, function_of, is_library, is_plain, library_contents};
 use crate::containers::{self, Sort};
@@ -207,21 +207,11 @@ impl<'a, 'py> GuardCollector<'a, 'py> {
         }
     }
 
-    fn is_foreign(&self, module: &Bound<'py, PyAny>) -> Fallible<bool> {
-        if is_library(module) {
-            return Ok(true);
-        }
-        let Ok(name) = module.extract::<String>() else { return Ok(false) };
-        let top = name.split('.').next().unwrap_or_default();
-        let names = self.py.import("sys")?.getattr(intern!(self.py, "stdlib_module_names"))?;
-        Ok(names.contains(top)?)
-    }
-
     fn is_foreign_class(&self, class: &Bound<'py, PyType>) -> Fallible<bool> {
         // A namespace class of the standard library is like a class of the user's.
         let module = class.getattr(intern!(self.py, "__module__"))?;
         let is_bare = ["SimpleNamespace", "Namespace"].contains(&class.name()?.to_str()?);
-        Ok(self.is_foreign(&module)? && !is_bare)
+        Ok(is_foreign(&module)? && !is_bare)
     }
 
     fn read_function(&mut self, value: &Bound<'py, PyAny>, path: Option<ReadPath>) -> Fallible<()> {
@@ -292,7 +282,7 @@ impl<'a, 'py> GuardCollector<'a, 'py> {
                 entry(&value, key)?
             } else {
                 if let Ok(module) = value.cast::<PyModule>()
-                    && self.is_foreign(&module.getattr(intern!(self.py, "__name__"))?)?
+                    && is_foreign(&module.getattr(intern!(self.py, "__name__"))?)?
                 {
                     return Ok(());
                 }

@@ -44,12 +44,22 @@ fn top_level(module: &Bound<'_, PyAny>) -> Option<String> {
     module.extract::<String>().ok()?.split('.').next().map(str::to_owned)
 }
 
+/// Whether the module with a name is this library's or Python's.
+pub(super) fn is_foreign(module: &Bound<'_, PyAny>) -> Fallible<bool> {
+    Ok(is_library(module) || top_level(module).map_or(Ok(false), |top| is_standard(module.py(), &top))?)
+}
+
+/// Whether the standard library has a module of this name.
+fn is_standard(py: Python<'_>, top: &str) -> PyResult<bool> {
+    py.import("sys")?.getattr(intern!(py, "stdlib_module_names"))?.contains(top)
+}
+
 fn is_package_installed(py: Python<'_>, top: &str) -> Fallible<bool> {
-    let sys = py.import("sys")?;
-    if sys.getattr(intern!(py, "stdlib_module_names"))?.contains(top)? {
+    if is_standard(py, top)? {
         return Ok(true);
     }
-    let modules = sys.getattr(intern!(py, "modules"))?.cast_into::<PyDict>().map_err(PyErr::from)?;
+    let modules =
+        py.import("sys")?.getattr(intern!(py, "modules"))?.cast_into::<PyDict>().map_err(PyErr::from)?;
     let Some(package) = modules.get_item(top)? else { return Ok(false) };
     match if_there(py, package.getattr_opt(intern!(py, "__file__")))?.flatten() {
         Some(file) if file.is_instance_of::<PyString>() => is_file_installed(&file),
