@@ -50,8 +50,9 @@ def main() -> int:
     scripts = Path(sys.executable).parent
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        maturin = (scripts / "maturin", "build", "--release", "--locked", "--quiet", "--out", place)
-        output(*maturin)
+        # As for a release: the default level leaves 0.3 MB more.
+        options = ("--release", "--locked", "--quiet", "--compression-level", "9")
+        output(scripts / "maturin", "build", *options, "--out", place)
         (wheel,) = place.glob("*.whl")
         size = wheel.stat().st_size / 1e6
         bare = place / "bare"

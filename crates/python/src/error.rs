@@ -208,8 +208,21 @@ fn find_class<'py>(py: Python<'py>, class: &str) -> PyResult<Bound<'py, PyType>>
 /// Runs `body` with the thread count of the context. A panic, which is a bug of ours, becomes an exception
 /// that `except Exception` catches.
 pub(crate) fn guard<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
+    // Hundreds of functions instantiate this: a `dyn` closure keeps their code small.
+    let (mut body, mut result) = (Some(body), None);
+    guard_dyn(&mut || result = body.take().map(|body| body()))?;
+    result.expect("the body ran")
+}
+
+fn guard_dyn(body: &mut dyn FnMut()) -> Fallible<()> {
     forget_shortage();
-    let result = match catch_unwind(AssertUnwindSafe(|| threads::within(body))) {
+    let run = || {
+        threads::within(|| {
+            body();
+            Ok(())
+        })
+    };
+    let result = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => result,
         // CPU work that is interrupted outside of an op unwinds with the error.
         Err(panic) => match panic.downcast::<Error>() {
