@@ -53,7 +53,7 @@ fn binary_cases(op: BinaryOp) -> Vec<Case> {
     cases
 }
 
-/// Powers by numbers that are known, of which some are products.
+/// Powers by numbers that are known, of which some are products, and of numbers that are known.
 fn known_power_cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for &dtype in DType::ALL.iter().filter(|dtype| !dtype.is_bool() && !dtype.is_complex()) {
@@ -66,6 +66,14 @@ fn known_power_cases() -> Vec<Case> {
             let lines = vec![
                 format!("%1 = constant {{value: {exponent}}} : {dtype}"),
                 format!("%2 = pow %0 %1 : {dtype}[N]"),
+            ];
+            cases.push(Case { operands: vec![dtype], lines });
+        }
+        let bases: &[&str] = if dtype.is_float() { &["2.0", "10.0"] } else { &[] };
+        for base in bases {
+            let lines = vec![
+                format!("%1 = constant {{value: {base}}} : {dtype}"),
+                format!("%2 = pow %1 %0 : {dtype}[N]"),
             ];
             cases.push(Case { operands: vec![dtype], lines });
         }

@@ -151,14 +151,21 @@ impl Builder {
     /// A function of two numbers of one type, f32 or f64.
     pub(crate) fn function2(&mut self, function: Function2, a: Val, b: Val) -> Val {
         let elem = self.ty(a).elem;
-        let known = self.constant_bits(b);
+        let is_single = elem == Elem::F32;
+        let number = |bits| match is_single {
+            true => f64::from(f32::from_bits(bits as u32)),
+            false => f64::from_bits(bits),
+        };
+        let [base, exponent] = [a, b].map(|x| self.constant_bits(x).map(number));
         let mut floats = self.floats(elem);
-        if let (Function2::Pow, Some(bits)) = (function, known) {
-            let is_single = elem == Elem::F32;
-            let y = if is_single { f64::from(f32::from_bits(bits as u32)) } else { f64::from_bits(bits) };
-            if let Some(power) = power::known_power(&mut floats, a, y, is_single) {
-                return power;
-            }
+        if let (Function2::Pow, Some(y)) = (function, exponent)
+            && let Some(power) = power::known_power(&mut floats, a, y, is_single)
+        {
+            return power;
+        }
+        if (function, base) == (Function2::Pow, Some(2.0)) {
+            let make = if is_single { narrow::power::exp2 } else { power::exp2 };
+            return make(&mut floats, b);
         }
         let (make, make_narrow) = function.makers();
         let make = if floats.elem == Elem::F32 { make_narrow } else { make };

@@ -125,13 +125,21 @@ fn power(m: &mut Floats, magnitude: Val, y: Val) -> Val {
     let size = m.abs(sum);
     let beyond = m.lt(1090.0, size);
     let above = m.select(beyond, 0.0, above);
+    let low = m.mul(above, -LN_2);
+    exp2_sum(m, sum, Some(low))
+}
+
+/// `2^sum e^low`. NaN stays NaN.
+fn exp2_sum(m: &mut Floats, sum: Val, low: Option<Val>) -> Val {
     let sum = m.at_most(1100.0, sum);
     let sum = m.at_least(-1200.0, sum);
     let n = m.exponent(sum, 1.0);
     // At most log(2) / 2, so no further reduction is needed.
-    let low = m.mul(above, -LN_2);
     let rest = m.sub(sum, n.number);
-    let r = m.fma(rest, LN_2, low);
+    let r = match low {
+        Some(low) => m.fma(rest, LN_2, low),
+        None => m.mul(rest, LN_2),
+    };
     let q = m.poly(r, m.precision.exp);
     let square = m.mul(r, r);
     let p = m.fma(square, q, r);
@@ -148,6 +156,11 @@ pub(super) fn power_single(m: &mut Floats, magnitude: Val, y: Val) -> Val {
     let q = m.poly(z, LOG2_SINGLE);
     let log = m.fma(s, q, k);
     let sum = m.mul(y, log);
+    exp2_single(m, sum)
+}
+
+/// `2^sum` with the accuracy of f32, but not of NaN.
+pub(super) fn exp2_single(m: &mut Floats, sum: Val) -> Val {
     let sum = m.at_most(130.0, sum);
     let sum = m.at_least(-160.0, sum);
     let n = m.exponent(sum, 1.0);
@@ -212,6 +225,11 @@ pub(super) fn known_power(m: &mut Floats, x: Val, y: f64, is_rounded: bool) -> O
             Some(m.narrowed(power))
         }
     }
+}
+
+/// `2^y`, with the bits of [`pow`], in which the logarithm of 2 is exact.
+pub(super) fn exp2(m: &mut Floats, y: Val) -> Val {
+    exp2_sum(m, y, None)
 }
 
 /// `x^y`, with the special values of C99.

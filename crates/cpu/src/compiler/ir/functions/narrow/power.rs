@@ -2,7 +2,7 @@
 
 use super::super::super::{Conv, Elem, Val};
 use super::super::floats::Floats;
-use super::super::power::{SpecialPowers, power_single, with_products};
+use super::super::power::{SpecialPowers, exp2_single, power_single, with_products};
 use super::super::tables::narrow;
 
 /// A polynomial gives the inverse cube root of the mantissa. One correction step improves the root without a
@@ -46,6 +46,15 @@ pub(in super::super) fn cbrt(m: &mut Floats, x: Val) -> Val {
     let inside = m.is_positive_finite(magnitude);
     let root = m.select(inside, root, magnitude);
     m.flipped(root, x)
+}
+
+/// `2^y`, with the bits of [`pow`].
+pub(in super::super) fn exp2(m: &mut Floats, y: Val) -> Val {
+    let wide = m.widened(y);
+    let power = exp2_single(&mut m.wide(), wide);
+    let power = m.narrowed(power);
+    let is_nan = m.is_nan(y);
+    m.select(is_nan, f64::NAN, power)
 }
 
 /// `x^y`, with the special values of C99. The power is computed in f64, so results that f32 represents
