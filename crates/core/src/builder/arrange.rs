@@ -1,9 +1,9 @@
 //! Functions that put elements and tensors in another order.
 
-use super::{Arg, Builder};
+use super::{Arg, Builder, Composite};
 use crate::compose::arrange;
 use crate::error::Result;
-use crate::shape::{Axes, AxisRef};
+use crate::shape::{Axes, AxisList, AxisRef};
 
 /// Where [`BuildArrange::array_split`] cuts.
 ///
@@ -103,7 +103,16 @@ pub trait BuildArrange: Builder + Sized {
     /// Axes that `x` does not have or that are repeated, and numbers of shifts and axes that differ.
     fn roll(&mut self, x: impl Into<Arg<Self::V>>, shift: &[i64], axes: impl Into<Axes>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        arrange::roll(self, &x, shift, &axes.into())
+        let axes = axes.into();
+        let (flat, along) = match &axes {
+            Axes::All => (true, AxisList::new()),
+            Axes::List(_) => (false, self.ty(&x).shape.resolve_all("roll", &axes)?),
+        };
+        let mut options = vec![flat.into(), shift.len() as u64];
+        options.extend(shift.iter().map(|shift| shift.cast_unsigned()));
+        self.composite(Composite::over("roll", &options, &along), [x], &|b, [x]| {
+            arrange::roll(b, x, shift, &axes)
+        })
     }
 
     /// `x` with each element repeated along an axis, or all elements in row-major order. One number serves all

@@ -267,7 +267,13 @@ pub trait BuildReduce: Builder + Sized {
     /// A scalar, an axis that `x` does not have, and an order that is negative or above the axis's size.
     fn diff(&mut self, x: impl Into<Arg<Self::V>>, order: i64, axis: impl Into<AxisRef>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::statistics::diff(self, &x, order, &axis.into())
+        let axis = axis.into();
+        let Ok(along) = self.ty(&x).shape.resolve("diff", &axis) else {
+            // The error is that of the function.
+            return compose::statistics::diff(self, &x, order, &axis);
+        };
+        let function = Composite::over("diff", &[order.cast_unsigned()], &[along]);
+        self.composite(function, [x], &|b, [x]| compose::statistics::diff(b, x, order, &axis))
     }
 
     /// The middle element along an axis, or of all elements if it is `None`. For an even number of elements, the mean
@@ -341,7 +347,9 @@ pub trait BuildReduce: Builder + Sized {
     /// A rank below 2, and an offset outside of the matrix.
     fn trace(&mut self, x: impl Into<Arg<Self::V>>, offset: i64) -> Result<Self::V> {
         let x = self.operand(x)?;
-        compose::statistics::trace(self, &x, offset)
+        self.composite(Composite::new("trace", &[offset.cast_unsigned()]), [x], &|b, [x]| {
+            compose::statistics::trace(b, x, offset)
+        })
     }
 
     /// The number of elements over axes that are not 0, as s32.
