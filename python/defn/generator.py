@@ -262,7 +262,7 @@ class Generator:
 
     def orthogonal(self, n: int, size: Size = None, dtype: DTypeLike = "f32") -> Tensor:
         """Orthogonal matrices with ``n`` rows, for complex dtypes unitary ones."""
-        return self._draw("orthogonal", (n,), () if size is None else size, dtype)
+        return self._draw("orthogonal", (n,), size, dtype)
 
     def ball(
         self,
@@ -272,7 +272,7 @@ class Generator:
         dtype: DTypeLike | None = None,
     ) -> Tensor:
         """Points of the unit ball of the ``p``-norm in ``d`` dimensions."""
-        return self._draw("ball", (d, p), _size(size, (p,)), dtype)
+        return self._draw("ball", (d, p), size, dtype)
 
     def choice(
         self,

@@ -104,13 +104,13 @@ pub trait BuildArrange: Builder + Sized {
     fn roll(&mut self, x: impl Into<Arg<Self::V>>, shift: &[i64], axes: impl Into<Axes>) -> Result<Self::V> {
         let x = self.operand(x)?;
         let axes = axes.into();
-        let (flat, along) = match &axes {
+        let (flat, resolved) = match &axes {
             Axes::All => (true, AxisList::new()),
             Axes::List(_) => (false, self.ty(&x).shape.resolve_all("roll", &axes)?),
         };
         let mut options = vec![flat.into(), shift.len() as u64];
         options.extend(shift.iter().map(|shift| shift.cast_unsigned()));
-        self.composite(Composite::over("roll", &options, &along), [x], &|b, [x]| {
+        self.composite(Composite::over("roll", &options, &resolved), [x], &|b, [x]| {
             arrange::roll(b, x, shift, &axes)
         })
     }

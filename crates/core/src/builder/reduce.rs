@@ -268,11 +268,11 @@ pub trait BuildReduce: Builder + Sized {
     fn diff(&mut self, x: impl Into<Arg<Self::V>>, order: i64, axis: impl Into<AxisRef>) -> Result<Self::V> {
         let x = self.operand(x)?;
         let axis = axis.into();
-        let Ok(along) = self.ty(&x).shape.resolve("diff", &axis) else {
+        let Ok(resolved) = self.ty(&x).shape.resolve("diff", &axis) else {
             // The error is that of the function.
             return compose::statistics::diff(self, &x, order, &axis);
         };
-        let function = Composite::over("diff", &[order.cast_unsigned()], &[along]);
+        let function = Composite::over("diff", &[order.cast_unsigned()], &[resolved]);
         self.composite(function, [x], &|b, [x]| compose::statistics::diff(b, x, order, &axis))
     }
 

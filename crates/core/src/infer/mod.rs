@@ -183,7 +183,7 @@ fn infer_default(block: &Block, operands: &[&TensorType]) -> Result<Outputs> {
     // The upper bits of this hash are the mixed ones.
     let place = (hasher.finish() >> 32) as usize % KEPT;
     let kept = INFERRED.with_borrow(|inferred| {
-        let (same, types, outputs) = inferred[place].as_ref()?;
+        let (same, types, outputs) = inferred.get(place)?.as_ref()?;
         (same == block && types.iter().eq(operands.iter().copied())).then(|| outputs.clone())
     });
     if let Some(outputs) = kept {
@@ -195,7 +195,10 @@ fn infer_default(block: &Block, operands: &[&TensorType]) -> Result<Outputs> {
     let results = compose::block::default(&mut graph, block, &arguments)?;
     let outputs: Outputs = results.iter().map(|&value| graph.ty(value).clone()).collect();
     let types = operands.iter().map(|ty| (*ty).clone()).collect();
-    INFERRED.with_borrow_mut(|inferred| inferred[place] = Some((block.clone(), types, outputs.clone())));
+    INFERRED.with_borrow_mut(|inferred| {
+        inferred.resize(KEPT, None);
+        inferred[place] = Some((block.clone(), types, outputs.clone()));
+    });
     Ok(outputs)
 }
 
@@ -203,8 +206,8 @@ fn infer_default(block: &Block, operands: &[&TensorType]) -> Result<Outputs> {
 const KEPT: usize = 64;
 
 thread_local! {
-    static INFERRED: RefCell<[Option<(Block, Box<[TensorType]>, Outputs)>; KEPT]> =
-        const { RefCell::new([const { None }; KEPT]) };
+    /// Empty until the thread infers a block.
+    static INFERRED: RefCell<Vec<Option<(Block, Box<[TensorType]>, Outputs)>>> = const { RefCell::new(Vec::new()) };
 }
 
 #[cfg(test)]

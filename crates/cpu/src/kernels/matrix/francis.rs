@@ -1,6 +1,6 @@
 //! Eigenvalues and Schur factors of real matrices: a Hessenberg matrix, and QR steps with two shifts at a time, both real or
-//! conjugate, so that all numbers stay real (Francis, "The QR transformation", Computer Journal 4, 1961; Martin, Peters & Wilkinson, "The QR
-//! algorithm for real Hessenberg matrices", Numer. Math. 14, 1970).
+//! conjugate, so that all numbers stay real (Francis, "The QR transformation", Computer Journal 4, 1961; Martin, Peters &
+//! Wilkinson, "The QR algorithm for real Hessenberg matrices", Numer. Math. 14, 1970).
 //!
 //! A step reflects three rows at a time, and the same three columns. Only the next rows need the reflected columns at once. The
 //! columns of the others are reflected afterwards, several rows together, along contiguous memory. Without vectors only the

@@ -292,9 +292,8 @@ fn real_matrices_have_schur_factors() {
         check_real_schur(&of(|i, j, _| i == j || i + 1 == j), n);
         check_real_schur(&of(|i, j, _| i == j || i == j + 1), n);
         check_real_schur(&of(|_, _, _| true), n);
-        let turns = of(|i, j, _| i / 2 == j / 2 && i != j);
-        let turns: Vec<f64> =
-            turns.iter().enumerate().map(|(k, &x)| if k / n > k % n { -x } else { x }).collect();
-        check_real_schur(&turns, n);
+        let mut pairs = of(|i, j, _| i / 2 == j / 2 && i < j);
+        (1..n).step_by(2).for_each(|i| pairs[i * n + i - 1] = -1.0);
+        check_real_schur(&pairs, n);
     }
 }

@@ -152,10 +152,8 @@ impl Builder {
     pub(crate) fn function2(&mut self, function: Function2, a: Val, b: Val) -> Val {
         let elem = self.ty(a).elem;
         let is_single = elem == Elem::F32;
-        let number = |bits| match is_single {
-            true => f64::from(f32::from_bits(bits as u32)),
-            false => f64::from_bits(bits),
-        };
+        let number =
+            |bits| if is_single { f64::from(f32::from_bits(bits as u32)) } else { f64::from_bits(bits) };
         let [base, exponent] = [a, b].map(|x| self.constant_bits(x).map(number));
         let mut floats = self.floats(elem);
         if let (Function2::Pow, Some(y)) = (function, exponent)
