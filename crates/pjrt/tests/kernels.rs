@@ -91,6 +91,20 @@ fn check(client: &str, program: &Arc<Region>) {
 }
 
 #[test]
+fn clients_start_on_several_threads_at_once() {
+    let program = trace(&[ty(DType::F32, &[64, 256])], |ops, x| {
+        let sum = ops.sum(&x[0], 1, true)?;
+        Ok(vec![ops.divide(&x[0], &sum)?])
+    });
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let program = &program;
+            scope.spawn(move || check(&format!("thread {thread}"), program));
+        }
+    });
+}
+
+#[test]
 fn a_reduction_with_its_operands_is_one_kernel() {
     let program = trace(&[ty(DType::F32, &[64, 256])], |ops, x| {
         let sum = ops.sum(&x[0], 1, true)?;

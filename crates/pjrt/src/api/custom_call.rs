@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::mem::offset_of;
 use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
 
 use super::Api;
 use crate::ffi;
@@ -44,6 +45,10 @@ impl Api {
     }
 
     /// Registers a function that programs for a platform call by its name; returns whether the plugin takes it.
+    ///
+    /// A plugin keeps the functions in one table for all its clients, which XLA does not lock: a registration beside
+    /// another one, or beside a program that looks a function up, reads memory that was freed. So each function is
+    /// registered once, with the first client, which has no program yet.
     pub(super) fn register_custom_call(self, platform: &str, name: &str, handler: ffi::Handler) -> bool {
         let mut extensions = self.extension_list();
         let Some((_, extension)) = extensions.find(|(kind, _)| *kind == ffi::CUSTOM_CALLS) else {
@@ -56,6 +61,11 @@ impl Api {
             if (*extension).base.struct_size < end { None } else { (*extension).register }
         };
         let Some(register) = register else { return false };
+        let key = Registration { register: register as usize, platform: platform.into(), name: name.into() };
+        let mut registrations = REGISTRATIONS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, is_taken)) = registrations.iter().find(|(known, _)| *known == key) {
+            return *is_taken;
+        }
         let mut args = ffi::RegisterArgs {
             struct_size: size_of::<ffi::RegisterArgs>(),
             name: name.as_ptr().cast(),
@@ -67,12 +77,26 @@ impl Api {
         };
         // SAFETY: the arguments live across the call. A plugin that expects more of them returns an error, which is
         // freed.
-        unsafe {
+        let is_taken = unsafe {
             let error = register(&mut args);
             self.check("PJRT_FFI_Register_Handler", error).is_ok()
-        }
+        };
+        registrations.push((key, is_taken));
+        is_taken
     }
 }
+
+/// A function under a name of a platform.
+#[derive(PartialEq, Eq)]
+struct Registration {
+    /// The address of the function that registers, which identifies the loaded library.
+    register: usize,
+    platform: String,
+    name: String,
+}
+
+/// The registrations so far, and whether the plugin took each.
+static REGISTRATIONS: Mutex<Vec<(Registration, bool)>> = Mutex::new(Vec::new());
 
 #[cfg(test)]
 mod tests;
