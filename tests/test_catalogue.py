@@ -112,8 +112,9 @@ PUBLIC = {
 # Functions that pass unknown options on.
 HANDING_ON = {
     "checks", "compile", "debug_expr", "debug_expr_apply", "default_options", "defn",
-    "deftransform", "dtype", "global_default_options", "grad", "hessian", "jacobian", "jit",
-    "jit_apply", "keyword", "options", "shard", "stream", "to_backend", "value_and_grad",
+    "deftransform", "dtype", "global_default_options", "grad", "hessian", "jacfwd", "jacobian",
+    "jacrev", "jit", "jit_apply", "keyword", "options", "shard", "stream", "to_backend",
+    "value_and_grad",
 }  # fmt: skip
 
 

@@ -403,3 +403,29 @@ def test_gradients_at_variables_take_the_options_of_jit() -> None:
     assert (float(value), float(gradient)) == (8.0, 12.0)
     with pytest.raises(dn.CompileError, match="compiler"):
         dn.grad(2.0, lambda x: x, compiler="no such")
+
+
+@pytest.mark.parametrize("indices", ["s8", "u8", "s32", "s64", "u64"])
+def test_positions_out_of_range(indices: str) -> None:
+    """A read is clamped, so that its gradient goes to the last element; a write is dropped."""
+    x, g = dn.tensor([1.0, 2.0]), dn.tensor([[1.0, 10.0, 100.0]])
+    at = np.array([[0], [5], [200 if indices[0] == "u" else -7]]).astype(
+        np.dtype(dn.tensor(0, dtype=indices).dtype)
+    )
+    got = dn.jit(dn.grad(lambda x: dn.sum(dn.gather(x, at) * g[0])))(x).to_list()
+    assert got == ([1.0, 110.0] if indices[0] == "u" else [101.0, 10.0])
+    for name in ("indexed_add", "indexed_put"):
+        write = getattr(dn, name)
+        fun = lambda x, u: dn.sum(write(x, at, u) * dn.tensor([1.0, 10.0]))  # noqa: B023, E731
+        to_x, to_u = dn.jit(dn.grad(fun, argnums=(0, 1)))(x, dn.tensor([3.0, 4.0, 5.0]))
+        assert to_u.to_list() == [1.0, 0.0, 0.0]
+        assert to_x.to_list() == ([1.0, 10.0] if name == "indexed_add" else [0.0, 10.0])
+
+
+def test_positions_out_of_range_along_axes_of_different_sizes() -> None:
+    x = dn.tensor(np.arange(6.0).reshape(2, 3))
+    at = dn.tensor([[1, -1], [2, 0], [0, -4], [-3, 1]])
+    got = dn.jit(dn.grad(lambda x: dn.sum(dn.gather(x, at) * dn.tensor([1.0, 2.0, 4.0, 8.0]))))(x)
+    assert got.to_list() == [[4.0, 8.0, 0.0], [2.0, 0.0, 1.0]]
+    fun = lambda u: dn.sum(dn.indexed_add(x, at, u))  # noqa: E731
+    assert dn.jit(dn.grad(fun))(dn.tensor([1.0] * 4)).to_list() == [1.0, 0.0, 0.0, 0.0]

@@ -16,7 +16,20 @@ if TYPE_CHECKING:
 
     from defn._core import Jitted, Tensor
 
-__all__ = ["custom_grad", "grad", "hessian", "jacobian", "stop_grad", "value_and_grad", "vjp"]
+__all__ = [
+    "custom_grad",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "stop_grad",
+    "value_and_grad",
+    "vjp",
+]
 
 
 P = ParamSpec("P")
@@ -131,9 +144,11 @@ def jacobian(
 ) -> Jitted[P, Tensor]:
     """The Jacobian: the derivative of each element of the value by each element of the arguments.
 
-    The function runs once. Its reverse pass also runs once, for all elements of the value on a
-    vectorized axis. If the value or an argument is a container, the result has the structure of the
-    value, and each of its leaves has the structure of the arguments.
+    The function runs once. So does its differentiated form: where the arguments have no more
+    elements than the value, in forward mode for all elements of the arguments, else in reverse mode
+    for all elements of the value, on a vectorized axis. ``jacfwd`` and ``jacrev`` choose the mode.
+    If the value or an argument is a container, the result has the structure of the value, and each
+    of its leaves has the structure of the arguments.
 
     Shapes: the shape of the value followed by that of the variable, with their names.
     Dtypes: as for ``grad``.
@@ -146,10 +161,50 @@ def jacobian(
     return _compiled(_core.jacobian(fun, argnums), jit_options)
 
 
+def jacfwd(
+    fun: Callable[P, Any], /, *, argnums: int | Sequence[int] = 0, **jit_options: Any
+) -> Jitted[P, Tensor]:
+    """The Jacobian in forward mode: one tangent for each element of the arguments.
+
+    It suits functions of few numbers with large values. Loops carry the tangents along, so that it
+    takes no memory for their iterations.
+
+    Shapes: the shape of the value followed by that of the variable, with their names.
+    Dtypes: as for ``grad``.
+    Grad: differentiable to any order.
+    Raises: ``TraceError`` for an operation without a derivative, and for a gradient rule of
+        ``custom_grad`` that is not linear.
+
+    >>> dn.jacfwd(lambda t: t * dn.tensor([1.0, 10.0]))(3.0).to_list()
+    [1.0, 10.0]
+    """
+    return _compiled(_core.jacobian(fun, argnums, "forward"), jit_options)
+
+
+def jacrev(
+    fun: Callable[P, Any], /, *, argnums: int | Sequence[int] = 0, **jit_options: Any
+) -> Jitted[P, Tensor]:
+    """The Jacobian in reverse mode: one cotangent for each element of the value.
+
+    It suits functions with few results.
+
+    Shapes: the shape of the value followed by that of the variable, with their names.
+    Dtypes: as for ``grad``.
+    Grad: differentiable to any order.
+    Raises: ``TraceError`` for an operation without a gradient; the message says what to do instead.
+
+    >>> dn.jacrev(lambda x: (x * x).sum())(dn.tensor([1.0, 2.0])).to_list()
+    [2.0, 4.0]
+    """
+    return _compiled(_core.jacobian(fun, argnums, "reverse"), jit_options)
+
+
 def hessian(
     fun: Callable[P, Any], /, *, argnums: int | Sequence[int] = 0, **jit_options: Any
 ) -> Jitted[P, Tensor]:
     """The Hessian of each element of the value: the Jacobian of the Jacobian.
+
+    For a function with one result it is computed forward over reverse.
 
     Shapes: the shape of the value followed twice by that of the variable, with their names.
     Dtypes: as for ``grad``.
@@ -162,14 +217,117 @@ def hessian(
     return _compiled(_core.jacobian(_core.jacobian(fun, argnums), argnums), jit_options)
 
 
+def _arguments(op: str, what: str, values: Any) -> tuple[Any, ...]:
+    """The values, of which there is one for each argument of the function."""
+    if not isinstance(values, (tuple, list)):
+        raise option_error(
+            f"{op}: {what} is a {type(values).__name__}, a tuple with one entry for each argument"
+            " is required"
+        )
+    return tuple(values)
+
+
 @public
-def vjp(fun: Callable[..., Any], /, *, argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+def jvp(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    /,
+    *,
+    has_aux: bool = False,
+) -> Any:
+    """The value of a function and its Jacobian-vector product: the tangent of the value.
+
+    ``primals`` are the positional arguments, ``tangents`` the directions in which they change: one
+    for each, with its structure. ``None`` stands for a tangent of zero, also inside a container;
+    integers have no other. The product takes about twice the time of the function and no memory for
+    the iterations of loops. With ``has_aux`` the function returns a pair, its value and the rest,
+    and the result is the value, its tangent, and the rest.
+
+    A gradient rule of ``custom_grad`` is applied in forward mode as its transpose; it must be
+    linear. If a tangent has vectorized axes that its argument lacks, there is a tangent of the
+    value for each position on them.
+
+    Shapes: each tangent has the shape of its argument, or of the value.
+    Dtypes: each tangent has the dtype of its argument; that of an integer value is f32.
+    Grad: differentiable to any order, in both modes.
+    Raises: ``ContainerError`` for a tangent of another structure, ``ShapeError`` for one of another
+        shape, ``DTypeError`` for one of another dtype and for the tangent of an integer,
+        ``TraceError`` for an operation without a derivative.
+
+    >>> value, tangent = dn.jvp(lambda x, y: x * y, (2.0, 3.0), (1.0, 10.0))
+    >>> float(value), float(tangent)
+    (6.0, 23.0)
+    """
+    points = _arguments("jvp", "primals", primals)
+    directions = _arguments("jvp", "tangents", tangents)
+    return _core.pushforward(fun, has_aux)(points, directions)
+
+
+@public
+def linearize(fun: Callable[..., Any], /, *primals: Any, has_aux: bool = False) -> Any:
+    """The value of a function, and its linearization: a function of tangents.
+
+    The linearization takes one tangent for each argument, as ``jvp`` does, and returns the tangent
+    of the value. What it needs of the values is computed once, for any number of directions;
+    branches and loops are run again with each. With ``has_aux`` the function returns a pair, its
+    value and the rest; the rest is returned last.
+
+    Shapes: that of the value; each tangent has the shape of its argument, or of the value.
+    Dtypes: as for ``jvp``.
+    Grad: differentiable to any order, in both modes.
+    Raises: as ``jvp``.
+
+    >>> value, push = dn.linearize(lambda x: dn.sin(x), 0.0)
+    >>> float(value), float(push(1.0)), float(push(3.0))
+    (0.0, 1.0, 3.0)
+    """
+    return _core.linearize(fun, primals, has_aux)
+
+
+@public
+def hvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], /
+) -> tuple[Any, ...]:
+    """The Hessian-vector product: the derivative of the gradient in a direction.
+
+    It is computed forward over reverse, in about three times the time of the gradient, and the
+    Hessian is never formed. ``fun`` returns one number; ``primals`` and ``tangents`` are as for
+    ``jvp``.
+
+    Shapes: those of the arguments, in a tuple with one entry for each.
+    Dtypes: as for ``grad``.
+    Grad: differentiable to any order.
+    Raises: as ``jvp`` and ``grad``.
+
+    >>> x, direction = dn.tensor([1.0, 2.0]), dn.tensor([1.0, 1.0])
+    >>> (product,) = dn.hvp(lambda x: (x**3).sum(), (x,), (direction,))
+    >>> product.to_list()
+    [6.0, 12.0]
+    """
+    points = _arguments("hvp", "primals", primals)
+    directions = _arguments("hvp", "tangents", tangents)
+    gradient = _core.gradient(fun, tuple(range(len(points))))
+    return _core.pushforward(gradient, False)(points, directions)[1]
+
+
+@public
+def vjp(
+    fun: Callable[..., Any],
+    /,
+    *primals: Any,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+) -> Any:
     """The value of a function, and its vector-Jacobian product.
 
     ``vjp(fun)`` returns a function of the same arguments that returns both. The product is a
     function that takes a cotangent with the structure of the value. It returns the cotangent of the
     variable, or a tuple of cotangents if ``argnums`` is a list. If the given cotangent has
     vectorized axes that the value lacks, each position on them is pulled back separately.
+
+    ``vjp(fun, *primals)`` returns both at these arguments, with a tuple of the cotangents of all.
+    With ``has_aux`` the function returns a pair, its value and the rest; the rest is returned last.
 
     Shapes: that of the value; each cotangent has the shape and names of its variable.
     Dtypes: as for ``grad``.
@@ -180,11 +338,18 @@ def vjp(fun: Callable[..., Any], /, *, argnums: int | Sequence[int] = 0) -> Call
     >>> value, back = dn.vjp(lambda x: x * x)(dn.tensor([1.0, 2.0]))
     >>> back(dn.tensor([1.0, 10.0])).to_list()
     [2.0, 40.0]
+    >>> value, back = dn.vjp(lambda x, y: x * y, 2.0, 3.0)
+    >>> [float(cotangent) for cotangent in back(1.0)]
+    [3.0, 2.0]
     """
+    if primals:
+        if argnums != 0:
+            raise option_error("vjp: argnums is for vjp(fun), vjp(fun, *primals) takes none")
+        return _core.vjp(fun, tuple(range(len(primals))), primals, None, has_aux)
 
     @functools.wraps(fun)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        return _core.vjp(fun, argnums, args, kwargs)
+        return _core.vjp(fun, argnums, args, kwargs, has_aux)
 
     return differentiated
 

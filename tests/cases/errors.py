@@ -324,7 +324,7 @@ ROWS: list[tuple[str, str]] = [
     ("NumPy's dtype of more bits", 'dn.tensor([1.0], dtype="float128")'),
     ("a dtype that is misspelt", 'v.as_type("flaot32")'),
     ("NumPy's inverse", "dn.linalg.inv(x)"),
-    ("JAX's forward mode", "dn.jvp(dn.sin, (v,), (v,))"),
+    ("JAX's transpose", "dn.linear_transpose(dn.sin, v)"),
     ("a name that is nearly there", "dn.reduce_mx"),
     ("NumPy's copy", "v.copy()"),
     ("JAX's mode of at", 'v.at[0].set(1.0, mode="drop")'),

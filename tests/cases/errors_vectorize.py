@@ -41,4 +41,15 @@ ROWS: list[tuple[str, str]] = [
     ("map to a vector", "dn.map(v, lambda e: v)"),
     ("a cotangent of another structure", "dn.vjp(lambda x: (x, x))(v)[1](v)"),
     ("a cotangent of another size", "dn.vjp(dn.sin)(v)[1](x)"),
+    ("a tangent of another structure", "dn.jvp(lambda p: p[0], ((v, v),), (v,))"),
+    ("a tangent of another size", "dn.jvp(dn.sin, (v,), (x,))"),
+    ("a tangent of another dtype", "dn.jvp(dn.sin, (v,), (dn.as_type(v, 'f64'),))"),
+    ("the tangent of an integer", "dn.jvp(lambda n: n * 2, (dn.s32(3),), (dn.s32(1),))"),
+    ("too many tangents", "dn.jvp(dn.sin, (v,), (v, v))"),
+    ("primals without a tuple", "dn.jvp(dn.sin, v, v)"),
+    ("a value that is no pair", "dn.jvp(dn.sin, (v,), (v,), has_aux=True)"),
+    (
+        "a gradient rule without a forward mode",
+        "dn.jvp(lambda v: dn.custom_grad(v, [v], lambda g: [dn.clip(g, -1, 1)]), (v,), (v,))",
+    ),
 ]

@@ -41,6 +41,11 @@ RECIPE = Recipe(
                 "        Op::Mirror { .. } => "
                 "Ok(Vjp::one(site.graph.emit_one(op.clone(), &[first()])?)),\n",
             ),
+            (
+                "crates/core/src/jvp/mod.rs",
+                "        Op::Pad { .. } | Op::Concatenate { .. } =>",
+                "        Op::Mirror { .. } => same(site)?,\n",
+            ),
         ),
         place(
             "builder",

@@ -454,6 +454,8 @@ pub enum ErrorKind {
     // gradients
     #[error("grad: {op} has no gradient; {hint}")]
     NoGradient { op: &'static str, hint: &'static str },
+    #[error("{op}: the tangent of {value} is {got}, {required}")]
+    TangentDType { op: &'static str, value: TensorType, got: TensorType, required: &'static str },
     #[error(
         "grad: the function's value is {what}, gradients are of one tensor; choose it with value_and_grad's transform"
     )]

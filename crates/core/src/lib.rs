@@ -23,6 +23,7 @@ mod functions;
 pub mod grad;
 pub mod graph;
 pub mod infer;
+pub mod jvp;
 pub mod live;
 pub mod location;
 pub mod memory;

@@ -6,14 +6,15 @@ use std::marker::PhantomData;
 use defn_core as core;
 use defn_core::builder::{self, BuildControl};
 use defn_core::grad::TracedPullback;
+use defn_core::jvp::has_few_variables;
 use defn_core::region::Region;
 use defn_core::trace::Trace;
 use defn_core::vectorize::NamedAxes;
 use defn_core::{ErrorKind, Location, Result, grad as core_grad, vectorize};
 
-use crate::Expr;
 use crate::control::{Exprs, refill, results, tensors};
 use crate::expr::{both, record};
+use crate::{Expr, jvp};
 
 /// The gradient of a function at a container of expressions. It may be used on another gradient.
 ///
@@ -206,6 +207,8 @@ impl<A: Exprs, R: Exprs> Pullback<A, R> {
 
 /// The derivative of each element of a function's value by each element of the variables.
 ///
+/// Where the variables have no more elements than the value, it is computed in forward mode, else in reverse.
+///
 /// - Shapes: for each variable the axes of the value, followed by those of the variable.
 /// - Dtypes: as for [`grad`].
 ///
@@ -223,11 +226,70 @@ impl<A: Exprs, R: Exprs> Pullback<A, R> {
 /// An operation without a gradient (`Trace`). The error comes out of [`Jit::call`](crate::Jit::call).
 #[track_caller]
 pub fn jacobian<A: Exprs>(at: &A, fun: impl FnOnce(A) -> Expr) -> A {
-    let location = Location::caller();
+    jacobian_in(None, at, fun, Location::caller())
+}
+
+/// The derivative of each element of a function's value by each element of the variables, in forward mode.
+///
+/// It suits functions of few numbers with large values. Loops take no memory for their iterations.
+///
+/// Shapes and dtypes are those of [`jacobian`].
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let f = jit(|t: Expr| jacfwd(&t, |t| t * tensor([1.0, 10.0])));
+/// assert_eq!(f.call(Tensor::scalar(3.0)?)?.to_vec::<f32>()?, [1.0, 10.0]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// An operation without a derivative, and a gradient rule of [`custom_grad`] that is not linear (`Trace`). The error comes
+/// out of [`Jit::call`](crate::Jit::call).
+#[track_caller]
+pub fn jacfwd<A: Exprs>(at: &A, fun: impl FnOnce(A) -> Expr) -> A {
+    jacobian_in(Some(Mode::Forward), at, fun, Location::caller())
+}
+
+/// The derivative of each element of a function's value by each element of the variables, in reverse mode.
+///
+/// It suits functions with few results. Shapes, dtypes and errors are those of [`jacobian`].
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let f = jit(|x: Expr| jacrev(&x, |x| (&x * &x).sum(Axes::All, false)));
+/// assert_eq!(f.call(tensor![1.0, 2.0]?)?.to_vec::<f32>()?, [2.0, 4.0]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[track_caller]
+pub fn jacrev<A: Exprs>(at: &A, fun: impl FnOnce(A) -> Expr) -> A {
+    jacobian_in(Some(Mode::Reverse), at, fun, Location::caller())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Forward,
+    Reverse,
+}
+
+/// The Jacobian in a mode, or in the one with fewer passes.
+fn jacobian_in<A: Exprs>(mode: Option<Mode>, at: &A, fun: impl FnOnce(A) -> Expr, location: Location) -> A {
     let (_, traced) = traced(at, fun, tensors, location.clone());
     let outcome = traced.and_then(|traced| {
         record(location, |ops| {
             let name = vectorize::fresh_name("element", &traced.variables);
+            let is_forward = match mode {
+                Some(mode) => mode == Mode::Forward,
+                None => has_few_variables(&traced.region, &traced.lanes, &traced.variables),
+            };
+            if is_forward {
+                match jvp::columns(ops, &traced, &name) {
+                    // A user's rule for gradients may have no forward mode.
+                    Err(error) if mode.is_none() && matches!(error.kind(), ErrorKind::NoGradient { .. }) => {}
+                    outcome => return outcome,
+                }
+            }
             traced.pullback()?.jacobian(ops, 0, &name, &|_, gradients| Ok(gradients))
         })
     });
@@ -255,13 +317,13 @@ pub fn hessian(at: &Expr, fun: impl FnOnce(Expr) -> Expr) -> Expr {
 }
 
 /// A function that was traced at its variables.
-struct Traced {
-    region: Region,
+pub(crate) struct Traced {
+    pub(crate) region: Region,
     /// The variables without vectorized axes, then the captures.
-    arguments: Vec<core::Tensor>,
-    variables: Vec<core::Tensor>,
+    pub(crate) arguments: Vec<core::Tensor>,
+    pub(crate) variables: Vec<core::Tensor>,
     /// The vectorized axes of the results.
-    lanes: Vec<NamedAxes>,
+    pub(crate) lanes: Vec<NamedAxes>,
 }
 
 impl Traced {
@@ -273,7 +335,7 @@ impl Traced {
 
 /// Traces a function at a container, to the results that `results_of` takes from its value; gives the value, whose leaves
 /// belong to that trace, for its form.
-fn traced<A: Exprs, R: Exprs>(
+pub(crate) fn traced<A: Exprs, R: Exprs>(
     at: &A,
     fun: impl FnOnce(A) -> R,
     results_of: impl FnOnce(&R) -> Result<Vec<core::Tensor>>,

@@ -48,6 +48,7 @@ pub mod graph;
 mod hooks;
 mod host;
 mod jit;
+mod jvp;
 pub mod linalg;
 mod neighbours;
 mod nested;
@@ -206,7 +207,9 @@ pub use defn_derive::Tree;
 pub use expr::{Expr, Operand};
 pub use files::{deserialize, load, load_tree, save, save_tree, serialize};
 pub use fixed::Static;
-pub use grad::{Pullback, custom_grad, grad, hessian, jacobian, value_and_grad, value_and_grad_of, vjp};
+pub use grad::{
+    Pullback, custom_grad, grad, hessian, jacfwd, jacobian, jacrev, value_and_grad, value_and_grad_of, vjp,
+};
 /// The crate whose [`f16`](half::f16) and [`bf16`](half::bf16) are the elements of tensors of f16 and bf16.
 ///
 /// ```
@@ -222,6 +225,7 @@ pub use half;
 pub use hooks::{Outcome, block, hook, named_hook, runtime_call};
 pub use host::HostSlice;
 pub use jit::{Jit, jit};
+pub use jvp::{Linear, hvp, jvp, linearize};
 pub use nested::Nested;
 /// The crate whose [`Complex`](num_complex::Complex) of f32 and of f64 are the elements of tensors of c64 and c128.
 ///
@@ -255,8 +259,9 @@ pub use vmap::{broadcast_vectors, reshape_vectors, vmap, vmap_at};
 /// ```
 pub mod prelude {
     pub use crate::{
-        Axes, DType, Expr, Tensor, Tree, cond, custom_grad, each, for_, grad, hessian, hook, jacobian, jit,
-        scan, tensor, tree, value_and_grad, value_and_grad_of, vjp, vmap, while_,
+        Axes, DType, Expr, Tensor, Tree, cond, custom_grad, each, for_, grad, hessian, hook, hvp, jacfwd,
+        jacobian, jacrev, jit, jvp, linearize, scan, tensor, tree, value_and_grad, value_and_grad_of, vjp,
+        vmap, while_,
     };
 }
 

@@ -3,19 +3,21 @@
 
 use defn_core::builder::{BuildControl, Ops};
 use defn_core::grad::TracedPullback;
+use defn_core::jvp::has_few_variables;
 use defn_core::trace::{Closed, Trace};
 use defn_core::vectorize::{self, NamedAxes};
 use defn_core::weak::Weak;
-use defn_core::{Tensor, grad};
+use defn_core::{ErrorKind, Tensor, grad};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::containers::{self, Flat, Leaves, Mode, Tree};
 use crate::control::controlled;
 use crate::convert;
-use crate::error::{Fallible, guard, if_fits};
+use crate::error::{Fallible, Fault, guard, if_fits};
 use crate::jit::leaf::weak as weak_number;
 use crate::jit::{Jitted, function_name, leaf_type, result_tensor, wrap};
+use crate::jvp;
 use crate::location;
 use crate::misuse::Misuse;
 use crate::numbers::NumberParameters;
@@ -29,7 +31,18 @@ pub(crate) enum Derivative {
     /// The same, with the function's value.
     ValueAndGradient,
     /// The derivative of each element of the value by each element of the variables.
-    Jacobian,
+    Jacobian(JacobianMode),
+    /// The value and its tangent, along tangents of the arguments. With `has_aux` the value is the first part of a pair.
+    Tangent { has_aux: bool },
+}
+
+/// The mode in which a Jacobian is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum JacobianMode {
+    /// Forward where the variables have no more elements than the value, else reverse.
+    Either,
+    Forward,
+    Reverse,
 }
 
 /// The parameters of a differentiation.
@@ -45,22 +58,30 @@ pub(crate) struct Gradient {
 }
 
 /// A function that was traced at its variables.
-struct Traced<'py> {
-    closed: Closed,
+pub(crate) struct Traced<'py> {
+    pub(crate) closed: Closed,
     /// The variables. They have the vectorized axes of all variables and of the tensors that the function
     /// captures.
-    variables: Vec<Tensor>,
+    pub(crate) variables: Vec<Tensor>,
     /// How the variables are numbered as parameters of the region.
-    numbers: NumberParameters,
+    pub(crate) numbers: NumberParameters,
     /// The flattened variables of each argument.
-    trees: Vec<Flat<'py>>,
+    pub(crate) trees: Vec<Flat<'py>>,
     /// The function's value.
-    value: Flat<'py>,
+    pub(crate) value: Flat<'py>,
     /// The vectorized axes of the results.
-    lanes: Vec<NamedAxes>,
+    pub(crate) lanes: Vec<NamedAxes>,
 }
 
 impl Gradient {
+    /// Whether the arguments are two tuples, the function's arguments and their tangents.
+    pub(crate) fn takes_tangents(&self) -> bool {
+        match self.derivative {
+            Derivative::Tangent { .. } => true,
+            Derivative::Gradient | Derivative::ValueAndGradient | Derivative::Jacobian(_) => false,
+        }
+    }
+
     /// Differentiates a function at some arguments, in the open trace or eagerly.
     pub(crate) fn call<'py>(
         &self,
@@ -70,7 +91,8 @@ impl Gradient {
     ) -> Fallible<Bound<'py, PyAny>> {
         let py = args.py();
         let with_value = match self.derivative {
-            Derivative::Jacobian => return self.jacobian(fun, args, kwargs),
+            Derivative::Jacobian(mode) => return self.jacobian(mode, fun, args, kwargs),
+            Derivative::Tangent { has_aux } => return jvp::call(fun, args, has_aux),
             Derivative::Gradient => false,
             Derivative::ValueAndGradient => true,
         };
@@ -115,7 +137,7 @@ impl Gradient {
 
     /// Traces a function at the arguments by which it is differentiated. With `with_loss`, the last result is
     /// the tensor that is differentiated.
-    fn trace<'py>(
+    pub(crate) fn trace<'py>(
         &self,
         fun: &Bound<'py, PyAny>,
         args: &Bound<'py, PyTuple>,
@@ -191,42 +213,67 @@ impl Gradient {
         }
     }
 
-    /// The derivative of each element of the value: one cotangent for each, on a vectorized axis.
+    /// The derivative of each element of the value by each element of the variables.
     fn jacobian<'py>(
         &self,
+        mode: JacobianMode,
         fun: &Bound<'py, PyAny>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> Fallible<Bound<'py, PyAny>> {
         let py = args.py();
         let traced = self.trace(fun, args, kwargs, false)?;
-        let numbered = NumberedPullback::new(&traced)?;
-        let (pull, finish) = (&numbered.traced, numbered.finish());
-        let mut rows: Vec<Bound<'py, PyAny>> = Vec::with_capacity(pull.results().len());
-        for position in 0..pull.results().len() {
-            let name = vectorize::fresh_name("element", &traced.variables);
-            let parts = ops::with(|ops| pull.jacobian(ops, position, &name, &finish))?;
+        let is_forward = match mode {
+            JacobianMode::Forward => true,
+            JacobianMode::Reverse => false,
+            JacobianMode::Either => {
+                has_few_variables(&traced.closed.region, &traced.lanes, &traced.variables)
+            }
+        };
+        let columns = if is_forward { Some(jvp::jacobian(&traced)) } else { None };
+        // In either mode: a user's rule for gradients may have no forward mode.
+        let parts = match columns {
+            Some(Err(Fault::Core(error)))
+                if mode == JacobianMode::Either && matches!(error.kind(), ErrorKind::NoGradient { .. }) =>
+            {
+                rows(&traced)?
+            }
+            Some(columns) => columns?,
+            None => rows(&traced)?,
+        };
+        let mut rows: Vec<Bound<'py, PyAny>> = Vec::with_capacity(parts.len());
+        for parts in parts {
             rows.push(self.parts(py, &traced.trees, wrap(py, parts.into_iter())?.into_iter())?);
         }
         traced.value.tree.unflatten(py, &mut rows.into_iter())
     }
 
-    /// The function's value, and a function that maps its cotangents to cotangents of the variables.
+    /// The function's value, and a function that maps its cotangents to cotangents of the variables. With `has_aux` the
+    /// value is a pair, whose second part has no cotangent and is returned last.
     fn pullback<'py>(
         self,
         fun: &Bound<'py, PyAny>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> Fallible<Bound<'py, PyAny>> {
+        has_aux: bool,
+    ) -> Fallible<Bound<'py, PyTuple>> {
         let py = args.py();
         let traced = self.trace(fun, args, kwargs, false)?;
-        let pull = NumberedPullback::new(&traced)?;
+        let first = if has_aux { Some(first_of_pair(py, "vjp", &traced.value)?) } else { None };
+        let pull = NumberedPullback::new(&traced, first.as_ref().map(|(_, leaves)| *leaves))?;
         let values = ops::with(|ops| ops.inline(&traced.closed.region, pull.traced.arguments()))?;
         let values = values.into_iter().zip(&traced.lanes).map(|(value, lanes)| value.with_vectorized(lanes));
         let value = traced.value.tree.unflatten(py, &mut wrap(py, values)?.into_iter())?;
         let trees = traced.trees.into_iter().map(|flat| flat.tree).collect();
-        let pullback = Pullback { pull, value: traced.value.tree, trees, single: self.single };
-        Ok(PyTuple::new(py, [value, Bound::new(py, pullback)?.into_any()])?.into_any())
+        let of = match first {
+            Some((first, _)) => first,
+            None => traced.value.tree,
+        };
+        let pullback = Bound::new(py, Pullback { pull, value: of, trees, single: self.single })?.into_any();
+        Ok(match has_aux {
+            false => PyTuple::new(py, [value, pullback])?,
+            true => PyTuple::new(py, [value.get_item(0)?, pullback, value.get_item(1)?])?,
+        })
     }
 
     fn positions(&self, fun: &Bound<'_, PyAny>, count: usize) -> Fallible<Vec<usize>> {
@@ -249,6 +296,16 @@ impl Gradient {
     }
 }
 
+/// The Jacobians of each result by the variables, in reverse mode: one cotangent for each element of the result, on a
+/// vectorized axis.
+fn rows(traced: &Traced<'_>) -> Fallible<Vec<Vec<Tensor>>> {
+    let numbered = NumberedPullback::new(traced, None)?;
+    let (pull, finish) = (&numbered.traced, numbered.finish());
+    let name = vectorize::fresh_name("element", &traced.variables);
+    let results = 0..pull.results().len();
+    results.map(|position| ops::with(|ops| pull.jacobian(ops, position, &name, &finish))).collect()
+}
+
 /// The pullback of a traced function, whose parameters are the variables in the dtypes that they meet.
 struct NumberedPullback {
     traced: TracedPullback,
@@ -256,8 +313,10 @@ struct NumberedPullback {
 }
 
 impl NumberedPullback {
-    fn new(traced: &Traced<'_>) -> Fallible<NumberedPullback> {
+    /// The pullback of the first `results` results, or of all.
+    fn new(traced: &Traced<'_>, results: Option<usize>) -> Fallible<NumberedPullback> {
         let Traced { closed, numbers, variables, lanes, .. } = traced;
+        let lanes = &lanes[..results.unwrap_or(lanes.len())];
         let arguments = ops::with(|ops| numbers.arguments(ops, closed, variables))?;
         let traced = TracedPullback::new(&closed.region, numbers.count(), lanes, arguments, variables)?;
         Ok(NumberedPullback { traced, numbers: numbers.clone() })
@@ -302,6 +361,15 @@ impl Pullback {
             Ok(if self.single { parts.remove(0) } else { PyTuple::new(py, parts)?.into_any() })
         })
     }
+}
+
+/// The structure of the first part of a pair, and the number of its leaves.
+pub(crate) fn first_of_pair(py: Python<'_>, op: &'static str, value: &Flat<'_>) -> Fallible<(Tree, usize)> {
+    value.tree.first_of_pair(py).ok_or_else(|| {
+        let (option, got) = ("has_aux".to_owned(), "True".to_owned());
+        let required = "False unless the function returns a pair: its value, and the rest".to_owned();
+        Misuse::OptionValue { op, option, got, required }.into()
+    })
 }
 
 /// The tensor that is differentiated.
@@ -356,27 +424,37 @@ fn gradient(
 
 /// A definition that computes the derivative of each element of a function's value.
 #[pyfunction]
-#[pyo3(signature = (fun, argnums = None))]
-fn jacobian(fun: &Bound<'_, PyAny>, argnums: Option<&Bound<'_, PyAny>>) -> Fallible<Jitted> {
+#[pyo3(signature = (fun, argnums = None, mode = None))]
+fn jacobian(
+    fun: &Bound<'_, PyAny>,
+    argnums: Option<&Bound<'_, PyAny>>,
+    mode: Option<&str>,
+) -> Fallible<Jitted> {
     guard(|| {
         let (argnums, single) = parse_argnums(argnums)?;
-        Jitted::gradient(fun, Gradient { argnums, single, transform: None, derivative: Derivative::Jacobian })
+        let derivative = Derivative::Jacobian(match mode {
+            Some("forward") => JacobianMode::Forward,
+            Some("reverse") => JacobianMode::Reverse,
+            Some(_) | None => JacobianMode::Either,
+        });
+        Jitted::gradient(fun, Gradient { argnums, single, transform: None, derivative })
     })
 }
 
 /// A function's value at some arguments, and a function from its cotangents to cotangents of the variables.
 #[pyfunction]
-#[pyo3(signature = (fun, argnums, args, kwargs = None))]
+#[pyo3(signature = (fun, argnums, args, kwargs = None, has_aux = false))]
 fn vjp<'py>(
     fun: &Bound<'py, PyAny>,
     argnums: Option<&Bound<'py, PyAny>>,
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
-) -> Fallible<Bound<'py, PyAny>> {
+    has_aux: bool,
+) -> Fallible<Bound<'py, PyTuple>> {
     controlled(|| {
         let (argnums, single) = parse_argnums(argnums)?;
-        let spec = Gradient { argnums, single, transform: None, derivative: Derivative::Jacobian };
-        spec.pullback(fun, args, kwargs)
+        let spec = Gradient { argnums, single, transform: None, derivative: Derivative::Gradient };
+        spec.pullback(fun, args, kwargs, has_aux)
     })
 }
 

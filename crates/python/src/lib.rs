@@ -27,6 +27,7 @@ mod graph;
 mod hooks;
 mod index;
 mod jit;
+mod jvp;
 mod lazy;
 mod location;
 mod memory;
@@ -90,6 +91,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     nodes::add(module)?;
     compilers::add(module)?;
     grad::add(module)?;
+    jvp::add(module)?;
     associative::add(module)?;
     control::add(module)?;
     hooks::add(module)?;

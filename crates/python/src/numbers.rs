@@ -1,8 +1,9 @@
 //! Differentiation by plain numbers: the region has a parameter for each dtype in which a number is used.
 
 use defn_core::builder::{Arg, BuildElementwise, Builder, Ops};
+use defn_core::jvp::tangent_type;
 use defn_core::trace::Closed;
-use defn_core::{DType, Number, Result, Tensor};
+use defn_core::{DType, Number, Result, Tensor, TensorType};
 
 /// The mapping of a function's variables to its region's parameters.
 #[derive(Clone)]
@@ -50,6 +51,38 @@ impl NumberParameters {
         }
         arguments.extend(closed.captures.iter().cloned());
         Ok(arguments)
+    }
+
+    /// The parameters of the variables in `varied`.
+    pub(crate) fn of_variables(&self, varied: &[usize]) -> Vec<usize> {
+        (0..self.count()).filter(|&parameter| varied.contains(&self.variable(parameter))).collect()
+    }
+
+    /// The variable of a parameter.
+    fn variable(&self, parameter: usize) -> usize {
+        let own = self.dtypes.len();
+        if parameter < own { parameter } else { self.further[parameter - own] }
+    }
+
+    /// The tangents of the parameters of the variables in `varied`, from those of the variables. `inputs` are the types of
+    /// the parameters.
+    pub(crate) fn tangents(
+        &self,
+        ops: &mut Ops,
+        inputs: &[TensorType],
+        varied: &[usize],
+        tangents: &[Tensor],
+    ) -> Result<Vec<Tensor>> {
+        let parameters = self.of_variables(varied).into_iter();
+        let tangents = parameters.map(|parameter| {
+            let variable = self.variable(parameter);
+            let position = varied.iter().position(|other| *other == variable);
+            let tangent = tangents[position.expect("the variable is varied")].clone();
+            let ty = tangent_type(&inputs[parameter]);
+            let tangent = ops.promote_weak("jvp", Arg::Value(tangent), &ty)?;
+            ops.as_type(tangent, ty.dtype)
+        });
+        tangents.collect()
     }
 
     /// The gradients of the variables from those of the parameters. The gradient of a number is the sum over

@@ -88,6 +88,7 @@ impl ErrorKind {
             | ParameterDType { .. }
             | IndicesDType { .. }
             | ForeignElements { .. }
+            | TangentDType { .. }
             | StoredDType { .. } => ErrorClass::DType,
             IntegerRange { .. } | NumberRange { .. } | ArgumentRange { .. } => ErrorClass::Range,
             Malformed { .. } => ErrorClass::Format,

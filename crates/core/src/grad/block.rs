@@ -9,6 +9,10 @@ use crate::graph::{Value, Values};
 use crate::op::{Block, CompositeBlock, UserBlockOp};
 use crate::region::Region;
 
+/// Why a Schur factorization has no derivative.
+pub(crate) const NO_SCHUR: &str =
+    "its factors are not unique; use eig, eigh, qr or a function of the eigenvalues";
+
 /// The closed-form rule of a factorization, else the gradient of the default graph.
 pub(super) fn rule(site: &mut Site<'_>, block: &Block, g: &[Option<Value>]) -> Result<Vjp> {
     match block {
@@ -19,9 +23,7 @@ pub(super) fn rule(site: &mut Site<'_>, block: &Block, g: &[Option<Value>]) -> R
         Block::Svd { max_iter: _, full_matrices: _ } => matrix::svd(site, g),
         Block::Eigh { max_iter: _, eps: _ } => matrix::eigh(site, g),
         Block::Eig { vectors } => matrix::eig(site, *vectors, g),
-        Block::Schur => Ok(Vjp::Refused {
-            hint: "its factors are not unique; use eig, eigh, qr or a function of the eigenvalues",
-        }),
+        Block::Schur => Ok(Vjp::Refused { hint: NO_SCHUR }),
         Block::Composite(
             function @ (CompositeBlock::Expm | CompositeBlock::Sqrtm | CompositeBlock::Logm),
         ) => matrix::function(site, function.clone(), g),

@@ -11,11 +11,17 @@ use crate::scalar::{Number, Scalar};
 
 /// `y = op(x)`.
 pub(super) fn unary(site: &mut Site<'_>, op: UnaryOp, g: Value) -> Result<Vjp> {
-    let contribution = match op {
+    Ok(times_slope(site, op, g)?.map_or(Vjp::Zero, Vjp::one))
+}
+
+/// `g` times the slope of `y = op(x)`, which is the rule of both modes: `g` is a cotangent of `y` or a tangent of `x`. None
+/// where the slope is zero.
+pub(crate) fn times_slope(site: &mut Site<'_>, op: UnaryOp, g: Value) -> Result<Option<Value>> {
+    let product = match op {
         UnaryOp::NEGATE => site.graph.negate(g)?,
         UnaryOp::ABS => abs(site, g)?,
         // Flat almost everywhere.
-        UnaryOp::SIGN | UnaryOp::FLOOR | UnaryOp::CEIL | UnaryOp::ROUND => return Ok(Vjp::Zero),
+        UnaryOp::SIGN | UnaryOp::FLOOR | UnaryOp::CEIL | UnaryOp::ROUND => return Ok(None),
         UnaryOp::EXP => {
             let y = site.output(0)?;
             site.graph.multiply(g, y)?
@@ -140,9 +146,9 @@ pub(super) fn unary(site: &mut Site<'_>, op: UnaryOp, g: Value) -> Result<Vjp> {
         | UnaryOp::POPULATION_COUNT
         | UnaryOp::COUNT_LEADING_ZEROS
         | UnaryOp::IS_NAN
-        | UnaryOp::IS_INFINITY => return Ok(Vjp::Zero),
+        | UnaryOp::IS_INFINITY => return Ok(None),
     };
-    Ok(Vjp::one(contribution))
+    Ok(Some(product))
 }
 
 /// Slope 1 at 0. For complex numbers the direction away from 0, and 0 at 0.
@@ -269,7 +275,7 @@ fn number(site: &Site<'_>, input: usize) -> Option<Number> {
 }
 
 /// `g p x^(p-1)`, and 0 where `p` is 0, whatever `x`.
-fn base(site: &mut Site<'_>, g: Value) -> Result<Value> {
+pub(crate) fn base(site: &mut Site<'_>, g: Value) -> Result<Value> {
     let x = site.float_input(0)?;
     let known = match number(site, 1) {
         Some(Number::Int(p)) => Some(p as f64),
@@ -294,7 +300,7 @@ fn base(site: &mut Site<'_>, g: Value) -> Result<Value> {
 }
 
 /// `g y log(x)`, with the logarithm taken as 0 where `x` is 0.
-fn exponent(site: &mut Site<'_>, g: Value) -> Result<Value> {
+pub(crate) fn exponent(site: &mut Site<'_>, g: Value) -> Result<Value> {
     let (x, y) = (site.float_input(0)?, site.output(0)?);
     let one = site.graph.scalar(Scalar::one(site.graph.ty(x).dtype))?;
     let is_zero = site.graph.equal(x, 0)?;

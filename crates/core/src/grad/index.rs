@@ -1,18 +1,67 @@
 //! Gradients of reads and writes at positions. `g` is the cotangent of the result.
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::region::{self, window};
 use super::{Site, Vjp};
-use crate::builder::Builder;
+use crate::builder::starts::convert_starts;
+use crate::builder::{BuildCreate, BuildElementwise, Builder};
+use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::Value;
-use crate::op::{Op, ScatterOp, Starts};
+use crate::graph::{Graph, Value};
+use crate::op::{Op, ReduceOp, ScatterOp, Starts};
+use crate::scalar::Number;
 use crate::shape::{Axis, AxisList, Shape, Sizes, TensorType};
+
+/// Positions and the sizes of their axes, from 0 on: negative ones count from the end. One that is out of range stays so.
+struct Positions {
+    /// Signed integers, with the entries of a position along the last axis.
+    value: Value,
+    /// The size of the axis of each entry: a scalar, or a vector where they differ.
+    sizes: Value,
+}
+
+impl Positions {
+    fn new(graph: &mut Graph, indices: Value, sizes: &[usize]) -> Result<Positions> {
+        let most = sizes.iter().copied().max().unwrap_or(0);
+        let is_wide = [DType::S64, DType::U32, DType::U64].contains(&graph.ty(indices).dtype);
+        let dtype = if is_wide || i32::try_from(most).is_err() { DType::S64 } else { DType::S32 };
+        let indices = convert_starts(graph, &indices, dtype, most)?;
+        let sizes = match sizes.iter().all(|&size| size == most) {
+            true => graph.constant(dtype, Number::from(most))?,
+            false => {
+                let each = sizes.iter().map(|&size| graph.constant(dtype, Number::from(size)));
+                let each: Vec<Value> = each.collect::<Result<_>>()?;
+                graph.emit_one(Op::Stack { axis: 0, name: None }, &each)?
+            }
+        };
+        let (is_negative, from_end) = (graph.less(indices, 0)?, graph.add(indices, sizes)?);
+        let value = graph.emit_one(Op::Select, &[is_negative, from_end, indices])?;
+        Ok(Positions { value, sizes })
+    }
+
+    /// The positions that a read takes: clamped to the axes.
+    fn read(&self, graph: &mut Graph) -> Result<Value> {
+        let last = graph.subtract(self.sizes, 1)?;
+        let below = graph.min(self.value, last)?;
+        graph.max(below, 0)
+    }
+
+    /// Whether a write at each position takes place: none does outside of the axes.
+    fn are_written(&self, graph: &mut Graph) -> Result<Value> {
+        let (above, below) = (graph.greater_equal(self.value, 0)?, graph.less(self.value, self.sizes)?);
+        let inside = graph.logical_and(above, below)?;
+        let entries = graph.ty(inside).shape.last_axis().expect("the entries are along an axis");
+        graph
+            .emit_one(Op::Reduce { op: ReduceOp::All, axes: smallvec![entries], keep_axes: false }, &[inside])
+    }
+}
 
 /// Adds `g` at the positions that were read.
 pub(super) fn gather(site: &mut Site<'_>, axes: &[Axis], g: Value) -> Result<Vjp> {
     let indices = site.input(1)?;
+    let sizes: Sizes = axes.iter().map(|&axis| site.input_ty(0).shape[axis]).collect();
+    let indices = Positions::new(site.graph, indices, &sizes)?.read(site.graph)?;
     let (x, index_shape) = (site.input_ty(0), site.graph.ty(indices).shape.clone());
     let entries = axes.len();
     let count = index_shape.sizes()[..index_shape.rank() - 1].iter().product();
@@ -46,7 +95,13 @@ pub(super) fn scatter(site: &mut Site<'_>, op: ScatterOp, axes: &[Axis], g: Valu
         let gathered = site.graph.emit_one(Op::Gather { axes: axes.clone() }, &[g, indices])?;
         let lengths: Sizes = zeros.shape.sizes().into();
         let starts = Starts::Static(SmallVec::from_elem(0, lengths.len()));
-        Some(window(site.graph, gathered, starts, &[], lengths)?)
+        let pieces = window(site.graph, gathered, starts, &[], lengths)?;
+        // A write that was dropped has no gradient, but a read is clamped.
+        let sizes: Sizes = axes.iter().map(|&axis| x[axis]).collect();
+        let written = Positions::new(site.graph, indices, &sizes)?.are_written(site.graph)?;
+        let shape = site.graph.ty(pieces).shape.clone();
+        let written = site.graph.emit_one(Op::Broadcast { shape, axes: smallvec![Axis(0)] }, &[written])?;
+        Some(site.masked(written, pieces)?)
     };
     let target = if site.needs_gradient(0) {
         Some(match op {

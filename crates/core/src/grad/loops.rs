@@ -363,7 +363,7 @@ fn reverse(
 }
 
 /// The leaves that the body passes on unchanged.
-fn invariants(op: &WhileOp) -> Vec<usize> {
+pub(crate) fn invariants(op: &WhileOp) -> Vec<usize> {
     let results = op.body.results().iter().enumerate();
     let is_unchanged = |leaf: usize, value: Value| {
         if let Op::Parameter { index, .. } = &op.body.graph().node(value).op { *index == leaf } else { false }

@@ -32,7 +32,10 @@ fn outgoing(site: &mut Site<'_>, contribution: Option<Value>) -> Result<Vjp> {
 }
 
 /// The sum of optional terms.
-fn sum(graph: &mut Graph, terms: impl IntoIterator<Item = Option<Value>>) -> Result<Option<Value>> {
+pub(crate) fn sum(
+    graph: &mut Graph,
+    terms: impl IntoIterator<Item = Option<Value>>,
+) -> Result<Option<Value>> {
     let mut total: Option<Value> = None;
     for term in terms.into_iter().flatten() {
         total = Some(match total {
@@ -44,13 +47,13 @@ fn sum(graph: &mut Graph, terms: impl IntoIterator<Item = Option<Value>>) -> Res
 }
 
 /// The numbers of rows and columns of the matrices in the last two axes.
-fn sides(graph: &Graph, x: Value) -> (usize, usize) {
+pub(crate) fn sides(graph: &Graph, x: Value) -> (usize, usize) {
     let sizes = graph.ty(x).shape.sizes();
     (sizes[sizes.len() - 2], sizes[sizes.len() - 1])
 }
 
 /// The lower triangle with its diagonal halved.
-fn lower_half(graph: &mut Graph, x: Value) -> Result<Value> {
+pub(crate) fn lower_half(graph: &mut Graph, x: Value) -> Result<Value> {
     let (whole, below) = (graph.tril(x, 0)?, graph.tril(x, -1)?);
     let twice = graph.add(whole, below)?;
     graph.multiply(twice, 0.5)
@@ -255,7 +258,7 @@ fn from_lower(graph: &mut Graph, x: Value) -> Result<Value> {
 }
 
 /// `1 / (s_j - s_i)` off the diagonal, and 0 on it.
-fn gaps(graph: &mut Graph, s: Value) -> Result<Value> {
+pub(crate) fn gaps(graph: &mut Graph, s: Value) -> Result<Value> {
     let (row, column) = (graph.new_axis(s, -2, None)?, graph.new_axis(s, -1, None)?);
     let difference = graph.subtract(row, column)?;
     let ty = graph.ty(difference).clone();
@@ -269,7 +272,7 @@ fn gaps(graph: &mut Graph, s: Value) -> Result<Value> {
 }
 
 /// `x` with its columns scaled by the elements of `s`.
-fn columns_times(graph: &mut Graph, x: Value, s: Value) -> Result<Value> {
+pub(crate) fn columns_times(graph: &mut Graph, x: Value, s: Value) -> Result<Value> {
     let s = graph.new_axis(s, -2, None)?;
     graph.multiply(x, s)
 }
@@ -369,7 +372,7 @@ pub(super) fn eig(site: &mut Site<'_>, vectors: bool, g: &[Option<Value>]) -> Re
 
 /// The cotangents of eigenvalues `own`, each at the position of the nearest of the eigenvalues `w` of the same matrix:
 /// values alone are computed in another way, and in another order.
-fn in_order_of(graph: &mut Graph, g: Value, own: Value, w: Value) -> Result<Value> {
+pub(crate) fn in_order_of(graph: &mut Graph, g: Value, own: Value, w: Value) -> Result<Value> {
     if graph.ty(w).size() == 0 {
         return Ok(g);
     }
@@ -380,29 +383,37 @@ fn in_order_of(graph: &mut Graph, g: Value, own: Value, w: Value) -> Result<Valu
     graph.take_along_axis(g, nearest, -1)
 }
 
-/// A function `f` of matrices: its derivative at the transposed matrix, in the direction of the cotangent, is the upper
-/// right block of `f([[a^T, g], [0, a^T]])` (R. Mathias, "A chain rule for matrix functions and applications", SIAM J.
-/// Matrix Anal. Appl. 17, 1996).
+/// A function of matrices: its derivative at the transposed matrix, in the direction of the cotangent.
 pub(super) fn function(site: &mut Site<'_>, function: CompositeBlock, g: &[Option<Value>]) -> Result<Vjp> {
     let Some(g) = g[0] else { return Ok(Vjp::Zero) };
     let a = site.input(0)?;
     let is_real = !site.input_ty(0).dtype.is_complex();
     let graph = &mut *site.graph;
-    let (n, _) = sides(graph, a);
-    let shape = graph.ty(a).shape.without_names();
-    let a = graph.reshape_to(a, shape)?;
     let turned = transposed(graph, &a)?;
-    let dtype = graph.ty(g).dtype;
-    let turned = graph.as_type(turned, dtype)?;
-    let zeros = graph.zeros_like(turned)?;
-    let above = graph.concatenate(&[turned, g], -1)?;
-    let below = graph.concatenate(&[zeros, turned], -1)?;
+    let contribution = in_direction(graph, function, turned, g)?;
+    let contribution = if is_real { real_part(graph, &contribution)? } else { contribution };
+    Ok(Vjp::flows([Some(contribution)]))
+}
+
+/// The derivative of a function `f` of matrices at `a` in a direction `d`: the upper right block of
+/// `f([[a, d], [0, a]])` (R. Mathias, "A chain rule for matrix functions and applications", SIAM J. Matrix Anal. Appl. 17,
+/// 1996).
+pub(crate) fn in_direction(
+    graph: &mut Graph,
+    function: CompositeBlock,
+    a: Value,
+    direction: Value,
+) -> Result<Value> {
+    let (n, _) = sides(graph, a);
+    let dtype = graph.ty(direction).dtype;
+    let a = graph.as_type(a, dtype)?;
+    let zeros = graph.zeros_like(a)?;
+    let above = graph.concatenate(&[a, direction], -1)?;
+    let below = graph.concatenate(&[zeros, a], -1)?;
     let whole = graph.concatenate(&[above, below], -2)?;
     let result = graph.emit_one(Op::Block(Block::Composite(function)), &[whole])?;
     let rows = graph.slice_along_axis(result, 0, n as i64, -2, 1)?;
-    let contribution = slice_columns(graph, rows, n, n)?;
-    let contribution = if is_real { real_part(graph, &contribution)? } else { contribution };
-    Ok(Vjp::flows([Some(contribution)]))
+    slice_columns(graph, rows, n, n)
 }
 
 /// `a = u diag(s) v^H`. Vectors of equal values have no gradient. With the cotangent of the values alone nothing is
@@ -428,7 +439,7 @@ pub(super) fn svd(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
             let inner = graph.multiply(difference, gaps)?;
             middle.push(Some(columns_times(graph, inner, s)?));
             if graph.ty(difference).dtype.is_complex() {
-                middle.push(Some(common_phases(graph, difference, s)?));
+                middle.push(Some(phases(graph, difference, s)?));
             }
             if let Some(rest) = orthogonal_part(graph, u, g)? {
                 let rest = divided_columns(graph, rest, s)?;
@@ -470,7 +481,7 @@ pub(super) fn svd(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
 
 /// The part of the cotangent that turns the phases of a left and a right vector against each other: the diagonal of the
 /// difference over twice the values; 0 where a value is 0.
-fn common_phases(graph: &mut Graph, difference: Value, s: Value) -> Result<Value> {
+pub(crate) fn phases(graph: &mut Graph, difference: Value, s: Value) -> Result<Value> {
     let shape = graph.ty(difference).shape.clone();
     let eye = graph.eye(shape.clone(), DType::Bool)?;
     let nothing = graph.equal(s, 0)?;
@@ -517,7 +528,7 @@ fn skew(graph: &mut Graph, vectors: Value, g: Value) -> Result<Value> {
 }
 
 /// The component of `g` outside the space of the vectors, if they do not span the whole space.
-fn orthogonal_part(graph: &mut Graph, vectors: Value, g: Value) -> Result<Option<Value>> {
+pub(crate) fn orthogonal_part(graph: &mut Graph, vectors: Value, g: Value) -> Result<Option<Value>> {
     let (m, k) = sides(graph, vectors);
     if m == k {
         return Ok(None);
@@ -529,7 +540,7 @@ fn orthogonal_part(graph: &mut Graph, vectors: Value, g: Value) -> Result<Option
 }
 
 /// `x` with its columns divided by the elements of `s`.
-fn divided_columns(graph: &mut Graph, x: Value, s: Value) -> Result<Value> {
+pub(crate) fn divided_columns(graph: &mut Graph, x: Value, s: Value) -> Result<Value> {
     let s = graph.new_axis(s, -2, None)?;
     graph.divide(x, s)
 }

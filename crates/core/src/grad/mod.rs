@@ -14,24 +14,24 @@
 //! - The gradient of a complex `z` is the `G` with `dL = real(G * dz)`. Holomorphic functions multiply by their
 //!   derivative, without a conjugate.
 
-mod block;
+pub(crate) mod block;
 mod checkpoint;
 mod collective;
 mod control;
-mod elementwise;
+pub(crate) mod elementwise;
 mod fourier;
 mod index;
 mod linalg;
-mod loops;
-mod matrix;
+pub(crate) mod loops;
+pub(crate) mod matrix;
 mod order;
 mod products;
-mod reach;
-mod reduce;
+pub(crate) mod reach;
+pub(crate) mod reduce;
 pub(crate) mod region;
 mod shape;
-mod traced;
-mod window;
+pub(crate) mod traced;
+pub(crate) mod window;
 
 pub use traced::{Finish, TracedPullback};
 
@@ -213,13 +213,14 @@ enum Contribution {
     },
 }
 
-/// The node to which a rule is applied, and the graph to which the rule adds nodes.
-struct Site<'a> {
-    graph: &'a mut Graph,
-    nameless: &'a mut FxHashMap<Value, Value>,
-    inputs: Values,
-    outputs: Values,
-    needed: SmallVec<[bool; 4]>,
+/// The node to which a rule is applied, and the graph to which the rule adds nodes. In forward mode `needed` marks the
+/// inputs with tangents.
+pub(crate) struct Site<'a> {
+    pub(crate) graph: &'a mut Graph,
+    pub(crate) nameless: &'a mut FxHashMap<Value, Value>,
+    pub(crate) inputs: Values,
+    pub(crate) outputs: Values,
+    pub(crate) needed: SmallVec<[bool; 4]>,
 }
 
 impl Site<'_> {
@@ -229,17 +230,17 @@ impl Site<'_> {
     }
 
     /// An input without names.
-    fn input(&mut self, input: usize) -> Result<Value> {
+    pub(crate) fn input(&mut self, input: usize) -> Result<Value> {
         self.without_names(self.inputs[input])
     }
 
     /// An output without names.
-    fn output(&mut self, output: usize) -> Result<Value> {
+    pub(crate) fn output(&mut self, output: usize) -> Result<Value> {
         self.without_names(self.outputs[output])
     }
 
     /// An input without names, converted to the float or complex type in which the node computes.
-    fn float_input(&mut self, input: usize) -> Result<Value> {
+    pub(crate) fn float_input(&mut self, input: usize) -> Result<Value> {
         let dtype = self.output_ty(0).dtype.to_float();
         let x = self.input(input)?;
         self.graph.emit_one(Op::AsType { dtype }, &[x])
@@ -264,22 +265,22 @@ impl Site<'_> {
         Ok(plain)
     }
 
-    fn input_ty(&self, input: usize) -> TensorType {
+    pub(crate) fn input_ty(&self, input: usize) -> TensorType {
         self.graph.ty(self.inputs[input]).clone()
     }
 
-    fn output_ty(&self, output: usize) -> TensorType {
+    pub(crate) fn output_ty(&self, output: usize) -> TensorType {
         self.graph.ty(self.outputs[output]).clone()
     }
 
     /// The zero of a value's element type.
-    fn zero_of(&mut self, value: Value) -> Result<Value> {
+    pub(crate) fn zero_of(&mut self, value: Value) -> Result<Value> {
         let dtype = self.graph.ty(value).dtype;
         self.graph.scalar(Scalar::zero(dtype))
     }
 
     /// `g` where `mask` is not zero, else zero.
-    fn masked(&mut self, mask: Value, g: Value) -> Result<Value> {
+    pub(crate) fn masked(&mut self, mask: Value, g: Value) -> Result<Value> {
         let zero = self.zero_of(g)?;
         self.graph.emit_one(Op::Select, &[mask, g, zero])
     }

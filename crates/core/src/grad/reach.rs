@@ -13,7 +13,7 @@ use crate::region::Region;
 
 /// A set of input positions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Inputs(SmallVec<[u64; 1]>);
+pub(crate) struct Inputs(SmallVec<[u64; 1]>);
 
 impl Inputs {
     fn one(input: usize) -> Inputs {
@@ -99,7 +99,7 @@ fn flow(op: &Op, inputs: usize) -> Reach<'_> {
 }
 
 /// For each output of a node, the inputs on which it depends.
-fn outputs(op: &Op, inputs: usize, outputs: usize) -> Vec<Inputs> {
+pub(crate) fn outputs(op: &Op, inputs: usize, outputs: usize) -> Vec<Inputs> {
     match flow(op, inputs) {
         Reach::Between(range) => {
             let mut set = Inputs::default();
@@ -124,7 +124,7 @@ fn outputs(op: &Op, inputs: usize, outputs: usize) -> Vec<Inputs> {
 }
 
 /// The dependencies of the state after any number of trips, from those after one.
-pub(super) fn trips(state: usize, step: &[Inputs]) -> Vec<Inputs> {
+pub(crate) fn trips(state: usize, step: &[Inputs]) -> Vec<Inputs> {
     let mut sets: Vec<Inputs> = (0..state).map(Inputs::one).collect();
     loop {
         let before = sets.clone();
@@ -142,7 +142,7 @@ pub(super) fn trips(state: usize, step: &[Inputs]) -> Vec<Inputs> {
 }
 
 /// For each result of a region, the inputs on which it depends.
-pub(super) fn results(region: &Region) -> Vec<Inputs> {
+pub(crate) fn results(region: &Region) -> Vec<Inputs> {
     let graph = region.graph();
     let mut sets: Vec<SmallVec<[Inputs; 1]>> = Vec::with_capacity(graph.len());
     for node in graph.nodes() {
@@ -166,7 +166,7 @@ pub(super) fn results(region: &Region) -> Vec<Inputs> {
 }
 
 /// A flag for each output of each node.
-pub(super) type Flags = Vec<SmallVec<[bool; 1]>>;
+pub(crate) type Flags = Vec<SmallVec<[bool; 1]>>;
 
 fn flag(flags: &Flags, value: Value) -> bool {
     flags[value.node as usize][value.output as usize]
@@ -193,7 +193,7 @@ pub(super) fn varied(graph: &Graph, wrt: &[Value]) -> Flags {
 }
 
 /// The values that are one of `ends`, or on which one of them depends.
-pub(super) fn useful(graph: &Graph, ends: &[Value]) -> Flags {
+pub(crate) fn useful(graph: &Graph, ends: &[Value]) -> Flags {
     let mut flags: Flags = graph.nodes().iter().map(|node| smallvec![false; node.outputs.len()]).collect();
     for value in ends {
         flags[value.node as usize][value.output as usize] = true;

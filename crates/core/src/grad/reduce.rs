@@ -29,7 +29,12 @@ pub(super) fn reduce(
 }
 
 /// Broadcasts a value of the result's shape along the reduced axes.
-fn broadcast_back(site: &mut Site<'_>, value: Value, axes: &[Axis], keep_axes: bool) -> Result<Value> {
+pub(crate) fn broadcast_back(
+    site: &mut Site<'_>,
+    value: Value,
+    axes: &[Axis],
+    keep_axes: bool,
+) -> Result<Value> {
     let shape = site.input_ty(0).shape.without_names();
     let retained: AxisList = shape.axes().filter(|axis| keep_axes || !axes.contains(axis)).collect();
     site.graph.emit_one(Op::Broadcast { shape, axes: retained }, &[value])
@@ -100,7 +105,7 @@ fn product(site: &mut Site<'_>, axes: &[Axis], g: Value) -> Result<Value> {
 }
 
 /// Rows of a matrix.
-fn rows(graph: &mut crate::graph::Graph, x: Value, start: usize, count: usize) -> Result<Value> {
+pub(crate) fn rows(graph: &mut crate::graph::Graph, x: Value, start: usize, count: usize) -> Result<Value> {
     let width = graph.ty(x).shape.sizes()[1];
     let starts = Starts::Static(SmallVec::from_slice(&[start, 0]));
     region::window(graph, x, starts, &[], SmallVec::from_slice(&[count, width]))

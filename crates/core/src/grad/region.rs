@@ -18,7 +18,7 @@ use crate::scalar::Scalar;
 use crate::shape::{Axis, AxisList, Shape, Sizes, TensorType};
 
 /// A region whose inputs are declared one by one.
-pub(super) struct Draft {
+pub(crate) struct Draft {
     pub graph: Graph,
     inputs: Vec<TensorType>,
 }
@@ -74,7 +74,7 @@ fn mapped(values: &[Values], value: Value) -> Value {
 }
 
 /// The inputs that a region's nodes use.
-pub(super) fn used_inputs(region: &Region) -> Vec<bool> {
+pub(crate) fn used_inputs(region: &Region) -> Vec<bool> {
     let mut used = vec![false; region.inputs().len()];
     for node in region.graph().nodes() {
         if let Op::Parameter { index, .. } = node.op {
@@ -108,7 +108,7 @@ pub(super) struct Replayed {
 }
 
 /// Adds the nodes of a region to a graph.
-pub(super) fn inline(graph: &mut Graph, region: &Region, arguments: &[Value]) -> Result<Values> {
+pub(crate) fn inline(graph: &mut Graph, region: &Region, arguments: &[Value]) -> Result<Values> {
     Ok(replay(graph, region, arguments, HookCalls::Keep, None)?.results)
 }
 
@@ -176,7 +176,7 @@ pub(super) fn replay(
 }
 
 /// A region that calls no hooks.
-pub(super) fn without_hook_calls(region: &Region) -> Result<Region> {
+pub(crate) fn without_hook_calls(region: &Region) -> Result<Region> {
     let mut draft = Draft::new();
     let arguments: Vec<Value> = region.inputs().iter().map(|ty| draft.input(ty.clone())).collect();
     let replayed = replay(&mut draft.graph, region, &arguments, HookCalls::Drop, None)?;
@@ -184,7 +184,7 @@ pub(super) fn without_hook_calls(region: &Region) -> Result<Region> {
 }
 
 /// An op with regions that call no hooks.
-pub(super) fn without_hooks(op: &Op) -> Result<Op> {
+pub(crate) fn without_hooks(op: &Op) -> Result<Op> {
     if !op.has_effect() {
         return Ok(op.clone());
     }
@@ -192,7 +192,7 @@ pub(super) fn without_hooks(op: &Op) -> Result<Op> {
 }
 
 /// The gradient of a region as a region.
-pub(super) struct Pullback {
+pub(crate) struct Pullback {
     /// From the region's inputs, the requested cotangents and the seeds, to the gradients that flow.
     pub region: Region,
     /// For each variable, whether its gradient is among the results.
@@ -276,7 +276,7 @@ pub(crate) fn while_(
 }
 
 /// Adds a conditional on values. Captures that no branch uses are left out.
-pub(super) fn cond(
+pub(crate) fn cond(
     graph: &mut Graph,
     predicates: &[Value],
     captures: &[Value],
@@ -313,7 +313,7 @@ pub(crate) fn fill(graph: &mut Graph, scalar: Value, shape: &Shape) -> Result<Va
 }
 
 /// Zeros of a type.
-pub(super) fn zeros(graph: &mut Graph, ty: &TensorType) -> Result<Value> {
+pub(crate) fn zeros(graph: &mut Graph, ty: &TensorType) -> Result<Value> {
     let zero = graph.scalar(Scalar::zero(ty.dtype))?;
     fill(graph, zero, &ty.shape)
 }
@@ -327,7 +327,7 @@ pub(super) fn sum(graph: &mut Graph, value: Value, axes: AxisList) -> Result<Val
 }
 
 /// Sums over the axes along which a value of the given sizes was broadcast, aligned at the end.
-pub(super) fn unbroadcast(graph: &mut Graph, value: Value, sizes: &[usize]) -> Result<Value> {
+pub(crate) fn unbroadcast(graph: &mut Graph, value: Value, sizes: &[usize]) -> Result<Value> {
     let shape = graph.ty(value).shape.clone();
     if shape.sizes() == sizes {
         return Ok(value);

@@ -1,6 +1,6 @@
 //! The reverse of a function that was traced: cotangents of its variables from those of its results, and Jacobians.
 
-use super::vjp_region;
+use super::{region, vjp_region};
 use crate::builder::{BuildControl, BuildCreate, BuildElementwise, BuildShape, Ops};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
@@ -27,8 +27,8 @@ pub struct TracedPullback {
 }
 
 impl TracedPullback {
-    /// The pullback of a region with respect to its first `parameters`, whose results have these vectorized axes. The
-    /// arguments are without such axes.
+    /// The pullback of a region with respect to its first `parameters`. `lanes` are the vectorized axes of its first
+    /// results; the other results have no cotangents. The arguments are without such axes.
     ///
     /// # Errors
     /// An op without a gradient between a parameter and a result.
@@ -40,13 +40,11 @@ impl TracedPullback {
         variables: &[Tensor],
     ) -> Result<TracedPullback> {
         let wrt: Vec<usize> = (0..parameters).collect();
-        let inner = |(ty, lanes): (&TensorType, &NamedAxes)| {
-            let shape = Shape::from_axes(ty.shape.entries().skip(lanes.len()));
-            (TensorType { dtype: ty.dtype, shape }, lanes.clone())
-        };
-        let results = region.result_types().zip(lanes).map(inner).collect();
+        let results = inner_results(region, lanes);
         let variables = variables.iter().map(|x| x.vectorized_axes().into()).collect();
-        Ok(TracedPullback { region: vjp_region(region, &wrt)?, arguments, results, variables })
+        let differentiated: Vec<usize> = (0..lanes.len()).collect();
+        let region = vjp_region(&region::with_results(region, &differentiated)?, &wrt)?;
+        Ok(TracedPullback { region, arguments, results, variables })
     }
 
     /// The inner types of the results.
@@ -82,25 +80,10 @@ impl TracedPullback {
         let mut extra = NamedAxes::new();
         let mut given = self.arguments.clone();
         for (cotangent, (ty, lanes)) in cotangents.iter().zip(&self.results) {
-            let is_own = |lane: &&NamedAxis| lanes.iter().any(|(name, _)| *name == lane.0);
-            let others: NamedAxes =
-                cotangent.vectorized_axes().iter().filter(|lane| !is_own(lane)).cloned().collect();
-            for lane in &others {
-                let mut axes = self.variables.iter().flatten();
-                if axes.any(|(name, _)| *name == lane.0) {
-                    let name = lane.0.clone();
-                    return Err(ErrorKind::VectorizedName { op: "vjp", name }.into());
-                }
-                if !extra.contains(lane) {
-                    extra.push(lane.clone());
-                }
-            }
+            let others = separate_axes("vjp", cotangent, lanes, self.variables.iter())?;
+            extra.extend(others.iter().filter(|lane| !extra.contains(lane)).cloned().collect::<Vec<_>>());
             let dtype = DType::F32.merge(ty.dtype.to_float());
-            let cotangent = ops.as_type(cotangent, dtype)?;
-            let nameless = ops.reshape_to(&cotangent, cotangent.ty().shape.without_names())?;
-            let order: NamedAxes = others.iter().chain(lanes).cloned().collect();
-            let spread = vectorize::broadcast_vectorized(ops, "vjp", &nameless, &order)?;
-            given.push(spread.flat().with_vectorized(&others));
+            given.push(spread(ops, "vjp", cotangent, dtype, (&others, lanes))?);
         }
         let gradients = ops.inline(&self.region, &given)?;
         let gradients = finish(ops, gradients)?;
@@ -140,6 +123,46 @@ impl TracedPullback {
         }
         let gradients = self.apply(ops, &cotangents, finish)?;
         gradients.iter().map(|x| row(ops, x, name, ty)).collect()
+    }
+}
+
+/// The inner types of a region's first results, which have these vectorized axes, and the axes.
+pub(crate) fn inner_results(region: &Region, lanes: &[NamedAxes]) -> Vec<(TensorType, NamedAxes)> {
+    let inner = |(ty, lanes): (&TensorType, &NamedAxes)| {
+        let shape = Shape::from_axes(ty.shape.entries().skip(lanes.len()));
+        (TensorType { dtype: ty.dtype, shape }, lanes.clone())
+    };
+    region.result_types().zip(lanes).map(inner).collect()
+}
+
+/// A tangent or a cotangent in a dtype, without names: vectorized along the axes `separate`, with the axes `own` in front.
+pub(crate) fn spread(
+    ops: &mut Ops,
+    op: &'static str,
+    given: &Tensor,
+    dtype: DType,
+    (separate, own): (&NamedAxes, &NamedAxes),
+) -> Result<Tensor> {
+    let given = ops.as_type(given, dtype)?;
+    let nameless = ops.reshape_to(&given, given.ty().shape.without_names())?;
+    let order: NamedAxes = separate.iter().chain(own).cloned().collect();
+    let spread = vectorize::broadcast_vectorized(ops, op, &nameless, &order)?;
+    Ok(spread.flat().with_vectorized(separate))
+}
+
+/// The vectorized axes of a tangent or a cotangent that are not those of its value: each position on them is differentiated
+/// separately. None of them may be among the axes `taken`.
+pub(crate) fn separate_axes<'a>(
+    op: &'static str,
+    given: &Tensor,
+    own: &NamedAxes,
+    taken: impl Iterator<Item = &'a NamedAxes>,
+) -> Result<NamedAxes> {
+    let is_own = |lane: &&NamedAxis| own.iter().any(|(name, _)| *name == lane.0);
+    let others: NamedAxes = given.vectorized_axes().iter().filter(|lane| !is_own(lane)).cloned().collect();
+    match taken.flatten().find(|(name, _)| others.iter().any(|lane| lane.0 == *name)) {
+        Some((name, _)) => Err(ErrorKind::VectorizedName { op, name: name.clone() }.into()),
+        None => Ok(others),
     }
 }
 

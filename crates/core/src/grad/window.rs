@@ -6,28 +6,32 @@ use super::region::{self, fill, zeros};
 use super::{Site, Vjp};
 use crate::builder::{BuildCreate, BuildElementwise, BuildShape, Builder};
 use crate::compose::fold::for_each_window_offset;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::Value;
 use crate::op::{ConvOp, Op, Padding, Window, WindowOp, WindowScatterOp};
 use crate::scalar::Number;
 use crate::shape::{Axis, AxisList, Shape, Sizes, TensorType};
 
+/// Why products of windows have no derivative.
+pub(crate) const NO_PRODUCT: &str =
+    "for positive elements use exp of a window_sum of log, or cut the gradient with stop_grad or custom_grad";
+
+/// The value to which a search for the extreme element prefers every other.
+pub(crate) fn least(op: WindowScatterOp, dtype: DType) -> Number {
+    match op {
+        WindowScatterOp::WindowScatterMax => dtype.lowest(),
+        WindowScatterOp::WindowScatterMin => dtype.highest(),
+    }
+}
+
 /// Sums distribute `g` over their windows; maxima and minima pass it to one element.
 pub(super) fn window(site: &mut Site<'_>, op: WindowOp, window: &Window, g: Value) -> Result<Vjp> {
     match op {
         WindowOp::WindowSum => Ok(Vjp::one(sum(site, window, g)?)),
-        WindowOp::WindowProduct => {
-            let hint = "for positive elements use exp of a window_sum of log, or cut the gradient with stop_grad or custom_grad";
-            Ok(Vjp::Refused { hint })
-        }
-        WindowOp::WindowMax => {
-            let lowest = site.input_ty(0).dtype.lowest();
-            Ok(Vjp::one(extreme(site, WindowScatterOp::WindowScatterMax, lowest, window, g)?))
-        }
-        WindowOp::WindowMin => {
-            let highest = site.input_ty(0).dtype.highest();
-            Ok(Vjp::one(extreme(site, WindowScatterOp::WindowScatterMin, highest, window, g)?))
-        }
+        WindowOp::WindowProduct => Ok(Vjp::Refused { hint: NO_PRODUCT }),
+        WindowOp::WindowMax => Ok(Vjp::one(extreme(site, WindowScatterOp::WindowScatterMax, window, g)?)),
+        WindowOp::WindowMin => Ok(Vjp::one(extreme(site, WindowScatterOp::WindowScatterMin, window, g)?)),
     }
 }
 
@@ -60,22 +64,27 @@ fn sum(site: &mut Site<'_>, window: &Window, g: Value) -> Result<Value> {
 }
 
 /// The last of a window's extreme elements gets all of `g`.
-fn extreme(
+fn extreme(site: &mut Site<'_>, op: WindowScatterOp, window: &Window, g: Value) -> Result<Value> {
+    let x = site.input(0)?;
+    let dtype = site.graph.ty(x).dtype;
+    let padding = site.graph.constant(dtype, least(op, dtype))?;
+    let zero = site.zero_of(g)?;
+    scattered(site, op, window, (x, padding), (g, zero))
+}
+
+/// `source` added to the extreme elements of the windows of `x`, on `start`. The padding takes part in the search for the
+/// extreme element; it is not the start of the scatter.
+pub(crate) fn scattered(
     site: &mut Site<'_>,
     op: WindowScatterOp,
-    padding: Number,
     window: &Window,
-    g: Value,
+    (x, padding): (Value, Value),
+    (source, start): (Value, Value),
 ) -> Result<Value> {
-    let x = site.input(0)?;
-    let ty = site.graph.ty(x).clone();
-    // The padding value takes part in the search for the extreme element; it is not the start of the scatter.
-    let padding = site.graph.constant(ty.dtype, padding)?;
     let padded = site.graph.emit_one(Op::Pad { config: padding_config(window, 1) }, &[x, padding])?;
-    let zero = site.zero_of(g)?;
     let op = Op::WindowScatter { op, window: Box::new(unpadded(window)) };
-    let contribution = site.graph.emit_one(op, &[padded, g, zero])?;
-    site.graph.emit_one(Op::Pad { config: padding_config(window, -1) }, &[contribution, zero])
+    let sums = site.graph.emit_one(op, &[padded, source, start])?;
+    site.graph.emit_one(Op::Pad { config: padding_config(window, -1) }, &[sums, start])
 }
 
 /// The window's padding as that of a pad, or, with sign -1, its inverse.
@@ -90,7 +99,12 @@ fn unpadded(window: &Window) -> Window {
 
 /// The source gets the elements of `g` to which it was scattered, the start gets the sum of `g`.
 pub(super) fn scatter(site: &mut Site<'_>, op: WindowScatterOp, window: &Window, g: Value) -> Result<Vjp> {
-    let source = if site.needs_gradient(1) { Some(chosen(site, op, window, g)?) } else { None };
+    let source = if site.needs_gradient(1) {
+        let (x, init, positions) = (site.input(0)?, site.input(2)?, site.input_ty(1).shape.without_names());
+        Some(chosen(site, op, window, (x, init), &positions, g)?)
+    } else {
+        None
+    };
     let init = if site.needs_gradient(2) {
         let axes = site.graph.ty(g).shape.axes().collect();
         Some(region::sum(site.graph, g, axes)?)
@@ -100,32 +114,34 @@ pub(super) fn scatter(site: &mut Site<'_>, op: WindowScatterOp, window: &Window,
     Ok(Vjp::flows([None, source, init]))
 }
 
-/// `g` at the extreme element of each window: a scan over the window's positions keeps the last one that no
-/// other exceeds.
-fn chosen(site: &mut Site<'_>, op: WindowScatterOp, window: &Window, g: Value) -> Result<Value> {
-    let positions = site.input_ty(1).shape.without_names();
+/// `g` at the extreme element of each window of `x`, whose padding is `init`: a scan over the window's positions keeps the
+/// last one that no other exceeds.
+pub(crate) fn chosen(
+    site: &mut Site<'_>,
+    op: WindowScatterOp,
+    window: &Window,
+    (x, init): (Value, Value),
+    positions: &Shape,
+    g: Value,
+) -> Result<Value> {
     let dtype = site.graph.ty(g).dtype;
     if positions.size() == 0 {
-        return zeros(site.graph, &TensorType::new(dtype, positions)?);
+        return zeros(site.graph, &TensorType::new(dtype, positions.clone())?);
     }
-    let (x, init) = (site.input(0)?, site.input(2)?);
     let graph = &mut *site.graph;
     let merged = graph.ty(x).dtype.merge(graph.ty(init).dtype);
     let x = region::convert(graph, x, merged)?;
     let padded = graph.emit_one(Op::Pad { config: padding_config(window, 1) }, &[x, init])?;
     let zero = graph.constant(dtype, 0)?;
     let g = graph.emit_one(Op::Pad { config: padding_config(window, 1) }, &[g, zero])?;
-    let worst = match op {
-        WindowScatterOp::WindowScatterMax => merged.lowest(),
-        WindowScatterOp::WindowScatterMin => merged.highest(),
-    };
+    let worst = least(op, merged);
     let worst = graph.constant(merged, worst)?;
-    let (best, none) = (fill(graph, worst, &positions)?, fill(graph, zero, &positions)?);
+    let (best, none) = (fill(graph, worst, positions)?, fill(graph, zero, positions)?);
     let arrays = [padded, g];
     let state = for_each_window_offset(
         graph,
         &unpadded(window),
-        &positions,
+        positions,
         &arrays,
         &[best, none],
         &[],

@@ -221,6 +221,7 @@ pub fn broadcast_vectorized(
         return Ok(x.clone());
     }
     check_inner(op, axes, x)?;
+    trace::note_vectorized(x);
     Ok(broadcast_lanes(ops, &x.flat(), x.vectorized_axes(), axes, &x.ty().shape)?.with_vectorized(axes))
 }
 

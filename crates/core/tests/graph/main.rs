@@ -7,6 +7,7 @@ mod cost;
 mod diff;
 mod formats;
 mod grad;
+mod jvp;
 mod mesh;
 mod passes;
 mod pictures;

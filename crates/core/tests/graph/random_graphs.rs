@@ -9,7 +9,7 @@ use defn_core::evaluator::Evaluator;
 use defn_core::form::{all_names, name};
 use defn_core::print::display;
 use defn_core::region::Region;
-use defn_core::{grad, pass, verify};
+use defn_core::{grad, jvp, pass, verify};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -126,6 +126,30 @@ proptest! {
                 new.parameter_count(),
                 std::iter::once(first).collect(),
             );
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn tangents_are_legal(region in smooth_regions()) {
+        let wrt: Vec<usize> = (0..region.parameter_count()).collect();
+        verify::set_always(true);
+        // The tangent of a function, and of its gradient, which has other ops and loops.
+        let gradient = grad::value_and_grad(&region, 0, &wrt);
+        for program in std::iter::once(region).chain(gradient) {
+            let of: Vec<usize> = (0..program.results().len()).collect();
+            let Ok(new) = jvp::jvp_region(&program, &wrt, &of) else { continue };
+            is_legal(&new)?;
+            let inputs = program.inputs().iter().cloned();
+            let tangents = wrt.iter().map(|&at| jvp::tangent_type(&program.inputs()[at]));
+            prop_assert_eq!(new.inputs(), &inputs.chain(tangents).collect::<Vec<_>>()[..]);
+            for (value, tangent) in program.result_types().zip(new.result_types().skip(of.len())) {
+                prop_assert_eq!(tangent, &jvp::tangent_type(value));
+            }
+            same_signature(&new, &pass::simplify(&new, &scalars()).unwrap())?;
         }
     }
 }

@@ -112,6 +112,13 @@ impl Tree {
         tree
     }
 
+    /// Whether the structure has a leaf.
+    pub(crate) fn has_leaves(&self) -> bool {
+        let mut leaves = 0;
+        self.skip(&mut Cursor::default(), &mut leaves);
+        leaves > 0
+    }
+
     /// Whether the structure is a single leaf.
     pub(crate) fn is_leaf(&self) -> bool {
         let (tag, _) = self.read(&mut Cursor::default());

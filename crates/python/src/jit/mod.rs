@@ -81,7 +81,11 @@ impl Jitted {
     /// A definition that differentiates a function.
     pub(crate) fn gradient(fun: &Bound<'_, PyAny>, gradient: Gradient) -> Fallible<Jitted> {
         let settings = Settings { conflict: Some(Conflict::Reuse), ..Settings::default() };
-        let definition = Jitted::build(fun, false, Kind::Gradient(gradient), &[], settings)?;
+        let takes_pair = gradient.takes_tangents();
+        let mut definition = Jitted::build(fun, false, Kind::Gradient(gradient), &[], settings)?;
+        if takes_pair {
+            definition.signature = Signature::of_inputs(fun.py(), &["primals", "tangents"]);
+        }
         Ok(Jitted(definition.into()))
     }
 

@@ -93,6 +93,22 @@ impl Signature {
         Ok(signature)
     }
 
+    /// The signature of a definition that takes inputs of these names, by position.
+    pub(crate) fn of_inputs(py: Python<'_>, names: &[&str]) -> Signature {
+        let parameter = |name: &&str| Parameter {
+            name: PyString::intern(py, name).unbind(),
+            mode: Mode::Inputs,
+            required: true,
+        };
+        Signature {
+            parameters: names.iter().map(parameter).collect(),
+            positional: names.len(),
+            positional_only: names.len(),
+            varargs: None,
+            keywords: false,
+        }
+    }
+
     /// Whether the first parameter is the object of a method.
     pub(crate) fn takes_self(&self) -> bool {
         self.parameters.first().is_some_and(|parameter| parameter.mode == Mode::Receiver)

@@ -50,9 +50,13 @@ const MAX_DEPTH: usize = 3;
 /// A random program with control flow; None where nothing can be made of the choices.
 pub(crate) fn program(mut source: Choices<'_>) -> Option<RandomProgram> {
     let dtypes = dtypes(&mut source);
+    program_of(source, &dtypes)
+}
+
+/// A random program with control flow whose parameters have these dtypes.
+pub(crate) fn program_of(mut source: Choices<'_>, dtypes: &[DType]) -> Option<RandomProgram> {
     let mut mixed = Mixed::new(source.below(1 << 16) as u64);
-    let mut scope =
-        Scope { source: &mut source, dtypes: &dtypes, graph: Graph::new(), values: Vec::new(), depth: 0 };
+    let mut scope = Scope { source: &mut source, dtypes, graph: Graph::new(), values: Vec::new(), depth: 0 };
     let count = 2 + scope.source.below(3);
     let types: Vec<TensorType> = (0..count).map(|_| scope.ty()).collect();
     for (index, ty) in types.iter().enumerate() {
@@ -435,6 +439,13 @@ impl Scope<'_, '_> {
 impl RandomProgram {
     /// The gradients of what real floats among the results sum up to, with that sum. None where there is none.
     pub(super) fn differentiated(&self) -> Option<RandomProgram> {
+        let (loss, wrt) = self.loss()?;
+        let region = Arc::new(value_and_grad(&loss, 0, &wrt).ok()?);
+        Some(RandomProgram { region, arguments: self.arguments.clone(), ..*self })
+    }
+
+    /// What real floats among the results sum up to, and the inputs that are real floats. None where there are none.
+    pub(super) fn loss(&self) -> Option<(Region, Vec<usize>)> {
         let is_real = |ty: &TensorType| ty.dtype.kind() == Kind::Float;
         let wrt: Vec<usize> =
             (0..self.region.inputs().len()).filter(|&at| is_real(&self.region.inputs()[at])).collect();
@@ -451,7 +462,6 @@ impl RandomProgram {
             });
         }
         let region = Region::new(graph, inputs, parameters, [loss?].into_iter().collect());
-        let region = Arc::new(value_and_grad(&region, 0, &wrt).ok().filter(|_| !wrt.is_empty())?);
-        Some(RandomProgram { region, arguments: self.arguments.clone(), ..*self })
+        (!wrt.is_empty()).then_some((region, wrt))
     }
 }

@@ -9,6 +9,8 @@ mod generate;
 mod loops;
 mod products;
 #[cfg(test)]
+mod tangents;
+#[cfg(test)]
 mod tests;
 mod values;
 

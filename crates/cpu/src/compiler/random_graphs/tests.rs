@@ -34,7 +34,7 @@ extern "C" fn tell(signal: libc::c_int) {
 }
 
 /// Graphs from one number on: by the environment, or few.
-fn range(variable: &str, few: u64) -> std::ops::Range<u64> {
+pub(super) fn range(variable: &str, few: u64) -> std::ops::Range<u64> {
     let number = |name: String| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let first = number(format!("{variable}_FROM")).unwrap_or(0);
     first..first + number(variable.to_owned()).unwrap_or(few)

@@ -1,4 +1,4 @@
-//! Gradients by the rules, compared with central differences in f64.
+//! Gradients and tangents by the rules, compared with central differences in f64, and with each other.
 
 mod loops;
 mod rules;
@@ -10,6 +10,7 @@ use defn_core::builder::{BuildCreate, BuildElementwise, BuildReduce, Builder};
 use defn_core::evaluator::Evaluator;
 use defn_core::grad::value_and_grad;
 use defn_core::graph::{Graph, Value};
+use defn_core::jvp::jvp_region;
 use defn_core::op::Op;
 use defn_core::region::Region;
 use defn_core::{Axes, DType, Number, Result, Scalar, Shape, Tensor, TensorType};
@@ -112,6 +113,7 @@ fn check_region(name: &str, program: &Region, inputs: &[Vec<f64>]) {
     let results = run(&both, inputs);
     let plain = values(&run(program, inputs)[0]);
     assert_eq!(values(&results[0]), plain, "{name}: the value beside the gradient");
+    check_tangents(name, program, inputs, &results[program.results().len()..]);
     for (input, gradient) in wrt.iter().zip(&results[program.results().len()..]) {
         assert_eq!(gradient.ty().shape, program.inputs()[*input].shape, "{name}: input {input}");
         for (element, got) in values(gradient).into_iter().enumerate() {
@@ -125,6 +127,32 @@ fn check_region(name: &str, program: &Region, inputs: &[Vec<f64>]) {
             let close = (got - want).abs() <= 1e-7 + 1e-6 * want.abs().max(plain[0].abs());
             assert!(close, "{name}: element {element} of input {input} is {got}, differences give {want}");
         }
+    }
+}
+
+/// Compares the tangent of a region's first result, a scalar, with the products of its `gradients` and the tangents of its
+/// inputs: first of all inputs, then of each alone.
+fn check_tangents(name: &str, program: &Region, inputs: &[Vec<f64>], gradients: &[Tensor]) {
+    let every: Vec<usize> = (0..inputs.len()).collect();
+    let alone = every.iter().map(|&input| vec![input]).filter(|_| inputs.len() > 1);
+    for wrt in std::iter::once(every.clone()).chain(alone) {
+        let forward = jvp_region(program, &wrt, &[0]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let tangents: Vec<Vec<f64>> =
+            wrt.iter().map(|&input| noise(&[inputs[input].len()], input + 7).values).collect();
+        let products = wrt.iter().zip(&tangents).flat_map(|(&input, tangent)| {
+            values(&gradients[input]).into_iter().zip(tangent.clone()).map(|(g, t)| g * t)
+        });
+        let products: Vec<f64> = products.collect();
+        let (want, scale) = (products.iter().sum::<f64>(), products.iter().map(|p| p.abs()).sum::<f64>());
+        let results = run(&forward, &[inputs.to_vec(), tangents].concat());
+        let got = values(results.last().unwrap())[0];
+        let close = (got - want).abs() <= 1e-12 + 1e-9 * scale;
+        assert!(close, "{name}: the tangent of {wrt:?} is {got}, the gradient gives {want}");
+        assert_eq!(
+            values(&results[0]),
+            values(&run(program, inputs)[0]),
+            "{name}: the value beside the tangent"
+        );
     }
 }
 
