@@ -221,6 +221,9 @@ def test_integers_have_no_tangents() -> None:
     assert (tangent.w.to_list(), float(tangent.steps)) == ([3.0, 0.0], 0.0)
     _, nothing = dn.jvp(lambda m, x: m.w * x, (model, 2.0), (None, 1.0))
     assert nothing.to_list() == [1.0, 2.0]
+    # Arguments that are no numbers have none either.
+    chosen = dn.jvp(lambda how, x: x * x if how == "square" else x, ("square", 3.0), (None, 1.0))
+    assert float(chosen[1]) == 6.0
 
 
 def test_the_order_of_keys_is_free() -> None:

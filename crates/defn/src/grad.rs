@@ -238,8 +238,8 @@ pub fn jacobian<A: Exprs>(at: &A, fun: impl FnOnce(A) -> Expr) -> A {
 /// ```
 /// use defn::prelude::*;
 ///
-/// let f = jit(|t: Expr| jacfwd(&t, |t| t * tensor([1.0, 10.0])));
-/// assert_eq!(f.call(Tensor::scalar(3.0)?)?.to_vec::<f32>()?, [1.0, 10.0]);
+/// let f = jit(|t: Expr| jacfwd(&t, |t| t * Expr::iota(&[3], DType::F32, None)));
+/// assert_eq!(f.call(Tensor::scalar(5.0)?)?.to_vec::<f32>()?, [0.0, 1.0, 2.0]);
 /// # Ok::<(), defn::Error>(())
 /// ```
 ///

@@ -8,7 +8,7 @@ use crate::builder::starts::convert_starts;
 use crate::builder::{BuildCreate, BuildElementwise, Builder};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::{Graph, Value};
+use crate::graph::{Graph, Value, Values};
 use crate::op::{Op, ReduceOp, ScatterOp, Starts};
 use crate::scalar::Number;
 use crate::shape::{Axis, AxisList, Shape, Sizes, TensorType};
@@ -41,7 +41,7 @@ impl Positions {
     }
 
     /// The positions that a read takes: clamped to the axes.
-    fn read(&self, graph: &mut Graph) -> Result<Value> {
+    fn clamped(&self, graph: &mut Graph) -> Result<Value> {
         let last = graph.subtract(self.sizes, 1)?;
         let below = graph.min(self.value, last)?;
         graph.max(below, 0)
@@ -57,11 +57,43 @@ impl Positions {
     }
 }
 
+/// The positions that a read of these takes, on axes of these sizes. Entries that were stacked are clamped one by one, so
+/// that those that count along their axis stay as they are: passes look for them.
+fn read_positions(graph: &mut Graph, indices: Value, sizes: &[usize]) -> Result<Value> {
+    let mut stacked = indices;
+    while let Op::Reshape { .. } = graph.node(stacked).op {
+        stacked = graph.node(stacked).inputs[0];
+    }
+    let node = graph.node(stacked);
+    let entries = node.inputs.clone();
+    let is_last =
+        if let Op::Stack { axis, .. } = node.op { axis + 1 == graph.ty(stacked).shape.rank() } else { false };
+    if !is_last || entries.len() != sizes.len() {
+        return Positions::new(graph, indices, sizes)?.clamped(graph);
+    }
+    let shape = graph.ty(indices).shape.without_names();
+    let axis = graph.ty(stacked).shape.rank() - 1;
+    let mut read = Values::new();
+    for (&entry, &size) in entries.iter().zip(sizes) {
+        let counts = if let Op::Iota { shape, axis: Some(axis), .. } = &graph.node(entry).op {
+            shape[*axis] <= size
+        } else {
+            false
+        };
+        read.push(match counts {
+            true => entry,
+            false => Positions::new(graph, entry, &[size])?.clamped(graph)?,
+        });
+    }
+    let stacked = graph.emit_one(Op::Stack { axis, name: None }, &read)?;
+    graph.emit_one(Op::Reshape { shape }, &[stacked])
+}
+
 /// Adds `g` at the positions that were read.
 pub(super) fn gather(site: &mut Site<'_>, axes: &[Axis], g: Value) -> Result<Vjp> {
     let indices = site.input(1)?;
     let sizes: Sizes = axes.iter().map(|&axis| site.input_ty(0).shape[axis]).collect();
-    let indices = Positions::new(site.graph, indices, &sizes)?.read(site.graph)?;
+    let indices = read_positions(site.graph, indices, &sizes)?;
     let (x, index_shape) = (site.input_ty(0), site.graph.ty(indices).shape.clone());
     let entries = axes.len();
     let count = index_shape.sizes()[..index_shape.rank() - 1].iter().product();

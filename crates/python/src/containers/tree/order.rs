@@ -54,7 +54,7 @@ impl Tree {
         Ok(found.map(|positions| positions.into_iter().flatten().collect()))
     }
 
-    /// As [`Tree::leaf_positions_in`], where `other` may have Python's `None` instead of a leaf or of a container: these
+    /// As [`Tree::leaf_positions_in`], where `other` may have Python's `None` instead of a value or of a container: these
     /// leaves have no position.
     pub(crate) fn leaf_positions_in_parts(
         &self,
@@ -102,7 +102,7 @@ impl Pairing<'_> {
         let (this, other, begin) = (self.this, self.other, *here);
         let ((tag, count), other_node) = (this.read(here), other.read(there));
         let is_none = other_node.0 == Tag::Static && other.objects[there.object].object().is_none(py);
-        if self.may_lack_parts && is_none && tag != Tag::Static {
+        if self.may_lack_parts && is_none {
             there.object += 1;
             *here = begin;
             let mut missing = 0;
