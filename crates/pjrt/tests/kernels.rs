@@ -91,7 +91,7 @@ fn check(client: &str, program: &Arc<Region>) {
 }
 
 #[test]
-fn clients_start_on_several_threads_at_once() {
+fn clients_start_on_several_threads() {
     let program = trace(&[ty(DType::F32, &[64, 256])], |ops, x| {
         let sum = ops.sum(&x[0], 1, true)?;
         Ok(vec![ops.divide(&x[0], &sum)?])

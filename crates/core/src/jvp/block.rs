@@ -1,5 +1,7 @@
 //! Tangents of blocks: a closed-form rule, else through the block's default graph. `t` are the tangents of the operands.
 
+use smallvec::smallvec;
+
 use super::{Control, Tangents, matrix, push};
 use crate::builder::{BuildIndex, Builder};
 use crate::compose;
@@ -9,7 +11,6 @@ use crate::grad::{Site, block as reverse};
 use crate::graph::{Value, Values};
 use crate::op::{Block, CompositeBlock, CumulativeOp, Op, UserBlockOp};
 use crate::region::Region;
-use smallvec::smallvec;
 
 /// The closed-form rule of a factorization, the block itself where it is linear, else the rule of the default graph.
 pub(super) fn rule(

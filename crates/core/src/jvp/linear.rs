@@ -1,6 +1,6 @@
 //! Forward mode in two parts: one computes the values once, the other the tangents, for any number of directions.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::Result;
 use crate::grad::region::Draft;
@@ -31,7 +31,7 @@ pub(super) fn split(region: &Region, arguments: usize, values: usize) -> Result<
 
     // The values that cross from one part to the other.
     let mut repeated = vec![false; nodes.len()];
-    let mut residuals: Vec<Value> = Vec::new();
+    let mut residuals: FxHashSet<Value> = FxHashSet::default();
     let users = nodes.iter().zip(&depends).filter(|(_, depends)| **depends);
     let mut open: Vec<Value> = users.flat_map(|(node, _)| node.inputs.iter().copied()).collect();
     open.extend(of_tangents);
@@ -45,9 +45,10 @@ pub(super) fn split(region: &Region, arguments: usize, values: usize) -> Result<
             repeated[position] = true;
             open.extend(&node.inputs);
         } else {
-            residuals.push(value);
+            residuals.insert(value);
         }
     }
+    let mut residuals: Vec<Value> = residuals.into_iter().collect();
     residuals.sort_by_key(|value| (value.node, value.output));
 
     let types = region.inputs();

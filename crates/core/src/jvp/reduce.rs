@@ -2,12 +2,10 @@
 
 use crate::builder::{BuildElementwise, Builder};
 use crate::error::Result;
-use crate::grad::region::fill;
-use crate::grad::{Site, reduce as reverse};
-use crate::graph::Value;
+use crate::grad::{Site, reduce as reverse, region};
+use crate::graph::{Graph, Value};
 use crate::op::{Op, ReduceOp};
-use crate::scalar::Scalar;
-use crate::shape::{Axis, AxisList, Shape};
+use crate::shape::{Axis, AxisList, Shape, TensorType};
 
 /// `y = op(x)` over `axes`.
 pub(super) fn reduce(
@@ -51,29 +49,29 @@ fn product(site: &mut Site<'_>, axes: &[Axis], t: Value) -> Result<Value> {
     let mut length: usize = axes.iter().map(|&axis| shape[axis]).product();
     let rest: usize = retained.iter().map(|&axis| shape[axis]).product();
     if shape.size() == 0 {
-        let zero = graph.scalar(Scalar::zero(graph.ty(t).dtype))?;
-        return fill(graph, zero, &result);
+        let dtype = graph.ty(t).dtype;
+        return region::zeros(graph, &TensorType { dtype, shape: result });
     }
     // The reduced axes first, flattened.
     let axes: AxisList = axes.iter().chain(&retained).copied().collect();
     let rows = Op::Reshape { shape: Shape::new(&[length, rest]) };
-    let flat = |graph: &mut crate::graph::Graph, x: Value| {
+    let flat = |graph: &mut Graph, x: Value| {
         let x = graph.emit_one(Op::Transpose { axes: axes.clone() }, &[x])?;
         graph.emit_one(rows.clone(), &[x])
     };
     let (mut x, mut t) = (flat(graph, x)?, flat(graph, t)?);
     while length > 1 {
         let half = length / 2;
-        let piece = |graph: &mut crate::graph::Graph, x, start, count| reverse::rows(graph, x, start, count);
-        let (x0, x1) = (piece(graph, x, 0, half)?, piece(graph, x, half, half)?);
-        let (t0, t1) = (piece(graph, t, 0, half)?, piece(graph, t, half, half)?);
+        let (x0, x1) = (reverse::rows(graph, x, 0, half)?, reverse::rows(graph, x, half, half)?);
+        let (t0, t1) = (reverse::rows(graph, t, 0, half)?, reverse::rows(graph, t, half, half)?);
         let (mut values, tangents) =
             (graph.multiply(x0, x1)?, (graph.multiply(t0, x1)?, graph.multiply(x0, t1)?));
         let mut tangents = graph.add(tangents.0, tangents.1)?;
         if length % 2 == 1 {
             // The last row of an odd number waits for the next level.
             let axis = Axis(0);
-            let (last, tangent) = (piece(graph, x, length - 1, 1)?, piece(graph, t, length - 1, 1)?);
+            let (last, tangent) =
+                (reverse::rows(graph, x, length - 1, 1)?, reverse::rows(graph, t, length - 1, 1)?);
             values = graph.emit_one(Op::Concatenate { axis }, &[values, last])?;
             tangents = graph.emit_one(Op::Concatenate { axis }, &[tangents, tangent])?;
         }

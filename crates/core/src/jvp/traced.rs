@@ -69,8 +69,9 @@ impl TracedPushforward {
         Ok((values, self))
     }
 
-    /// The values of all results, none of a function that was linearized, and the tangents of the results that have them. A vectorized axis of a tangent that its
-    /// variable lacks is a batch axis: there is a tangent of the results for each position.
+    /// The values of all results, none of a function that was linearized, and the tangents of the results that have them.
+    /// A vectorized axis of a tangent that its variable lacks is a batch axis: there is a tangent of the results for each
+    /// position.
     ///
     /// # Errors
     /// A vectorized axis of a tangent that a result has under the same name, and those of `begin`.
