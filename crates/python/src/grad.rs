@@ -270,10 +270,7 @@ impl Gradient {
             None => traced.value.tree,
         };
         let pullback = Bound::new(py, Pullback { pull, value: of, trees, single: self.single })?.into_any();
-        Ok(match has_aux {
-            false => PyTuple::new(py, [value, pullback])?,
-            true => PyTuple::new(py, [value.get_item(0)?, pullback, value.get_item(1)?])?,
-        })
+        with_derivative(&value, pullback, has_aux)
     }
 
     fn positions(&self, fun: &Bound<'_, PyAny>, count: usize) -> Fallible<Vec<usize>> {
@@ -361,6 +358,19 @@ impl Pullback {
             Ok(if self.single { parts.remove(0) } else { PyTuple::new(py, parts)?.into_any() })
         })
     }
+}
+
+/// A function's value beside its derivative. With `has_aux` the value is a pair, whose second part is last.
+pub(crate) fn with_derivative<'py>(
+    value: &Bound<'py, PyAny>,
+    derivative: Bound<'py, PyAny>,
+    has_aux: bool,
+) -> Fallible<Bound<'py, PyTuple>> {
+    let py = value.py();
+    Ok(match has_aux {
+        false => PyTuple::new(py, [value.clone(), derivative])?,
+        true => PyTuple::new(py, [value.get_item(0)?, derivative, value.get_item(1)?])?,
+    })
 }
 
 /// The structure of the first part of a pair, and the number of its leaves.

@@ -11,7 +11,7 @@ use pyo3::types::PyTuple;
 use crate::containers::{self, Mode, Tree};
 use crate::control::controlled;
 use crate::error::{Fallible, guard};
-use crate::grad::{Derivative, Gradient, Traced, first_of_pair};
+use crate::grad::{Derivative, Gradient, Traced, first_of_pair, with_derivative};
 use crate::jit::leaf::weak as weak_number;
 use crate::jit::{Jitted, result_tensor, wrap};
 use crate::misuse::Misuse;
@@ -150,11 +150,8 @@ pub(crate) fn call<'py>(
     let mut beside = pushed.into_iter().chain(values.iter().skip(count).cloned());
     let tangent = traced.value.tree.unflatten(py, &mut beside)?;
     let value = traced.value.tree.unflatten(py, &mut values.into_iter())?;
-    Ok(match has_aux {
-        false => PyTuple::new(py, [value, tangent])?,
-        true => PyTuple::new(py, [value.get_item(0)?, tangent.get_item(0)?, value.get_item(1)?])?,
-    }
-    .into_any())
+    let tangent = if has_aux { tangent.get_item(0)? } else { tangent };
+    Ok(with_derivative(&value, tangent, has_aux)?.into_any())
 }
 
 /// Maps tangents of a function's arguments to the tangent of its value.
@@ -221,10 +218,7 @@ fn linearize<'py>(
         let form = first.map_or(traced.value.tree, |(first, _)| first);
         let linear = Linear { numbered, variables: traced.variables, primals: structures, value: form };
         let linear = Bound::new(py, linear)?.into_any();
-        Ok(match has_aux {
-            false => PyTuple::new(py, [value, linear])?,
-            true => PyTuple::new(py, [value.get_item(0)?, linear, value.get_item(1)?])?,
-        })
+        with_derivative(&value, linear, has_aux)
     })
 }
 

@@ -81,11 +81,7 @@ impl Jitted {
     /// A definition that differentiates a function.
     pub(crate) fn gradient(fun: &Bound<'_, PyAny>, gradient: Gradient) -> Fallible<Jitted> {
         let settings = Settings { conflict: Some(Conflict::Reuse), ..Settings::default() };
-        let takes_pair = gradient.takes_tangents();
-        let mut definition = Jitted::build(fun, false, Kind::Gradient(gradient), &[], settings)?;
-        if takes_pair {
-            definition.signature = Signature::of_inputs(fun.py(), &["primals", "tangents"]);
-        }
+        let definition = Jitted::build(fun, false, Kind::Gradient(gradient), &[], settings)?;
         Ok(Jitted(definition.into()))
     }
 
@@ -100,7 +96,12 @@ impl Jitted {
         if !fun.is_callable() {
             return Err(convert::bad("jit", "the function", fun, "callable")?);
         }
-        let signature = Signature::new(fun, marked)?;
+        let signature = match &kind {
+            Kind::Gradient(gradient) if gradient.takes_tangents() => {
+                Signature::of_inputs(fun.py(), &["primals", "tangents"])
+            }
+            Kind::Gradient(_) | Kind::Plain => Signature::new(fun, marked)?,
+        };
         let versions = Versions::of(fun, &kind, marked, &settings.donate)?;
         let function = WrappedFunction::new(fun, convert)?;
         Ok(Definition { function, kind, signature, settings, versions, statistics: Statistics::default() })
