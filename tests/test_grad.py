@@ -278,6 +278,37 @@ def test_custom_grad() -> None:
         dn.grad(lambda x: dn.custom_grad(x * x, [x], lambda g: [g, g]))(3.0)
 
 
+def test_the_rest_of_a_pair_comes_with_each_derivative() -> None:
+    def fun(x: Any) -> Any:
+        return dn.sum(x**3), {"square": x * x}
+
+    x = dn.tensor([1.0, 2.0])
+    gradient, hessian = [3.0, 12.0], [[6.0, 0.0], [0.0, 12.0]]
+    for derivative, expected in [
+        (dn.grad(fun, has_aux=True)(x), gradient),
+        (dn.grad(x, fun, has_aux=True), gradient),
+        (dn.grad(fun, has_aux=True, compiler="evaluator")(x), gradient),
+        (dn.jacobian(fun, has_aux=True)(x), gradient),
+        (dn.jacfwd(fun, has_aux=True)(x), gradient),
+        (dn.jacrev(fun, has_aux=True)(x), gradient),
+        (dn.hessian(fun, has_aux=True)(x), hessian),
+    ]:
+        found, rest = derivative
+        assert found.to_list() == expected
+        assert list(rest) == ["square"]
+        assert rest["square"].to_list() == [1.0, 4.0]
+    for both in (dn.value_and_grad(fun, has_aux=True)(x), dn.value_and_grad(x, fun, has_aux=True)):
+        (value, rest), found = both
+        assert float(value) == 9.0
+        assert rest["square"].to_list() == [1.0, 4.0]
+        assert found.to_list() == gradient
+    # The transform is applied to what is differentiated.
+    (_, rest), found = dn.value_and_grad(fun, lambda loss: 2 * loss, has_aux=True)(x)
+    assert found.to_list() == [6.0, 24.0]
+    with pytest.raises(dn.OptionError, match="returns a pair"):
+        dn.grad(lambda x: x, has_aux=True)(x)
+
+
 def test_custom_grad_of_a_pair() -> None:
     def both(x: dn.Tensor) -> dn.Tensor:
         a, b = dn.custom_grad((x * 2.0, x * 3.0), [x], lambda g: [g[0] * 10.0 + g[1]])

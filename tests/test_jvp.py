@@ -212,6 +212,63 @@ class Model(NamedTuple):
     steps: Any
 
 
+def softplus(x: Any) -> Any:
+    """Its value overflows, its derivative does not."""
+    value = dn.log(dn.exp(x) + 1.0)
+    return dn.custom_jvp(value, [x], lambda t: t * (1.0 - 1.0 / (dn.exp(x) + 1.0)))
+
+
+def test_a_rule_for_tangents_serves_both_modes() -> None:
+    assert float(dn.jvp(softplus, (100.0,), (2.0,))[1]) == 2.0
+    assert float(dn.grad(softplus)(100.0)) == 1.0
+    x = dn.tensor([-1.0, 0.5, 3.0], dtype="f64")
+    slope = 1 / (1 + np.exp(-x.to_numpy()))
+    np.testing.assert_allclose(dn.grad(softplus)(x).to_numpy(), slope, rtol=1e-14)
+    np.testing.assert_allclose(dn.jacfwd(softplus)(x).to_numpy(), np.diag(slope), rtol=1e-14)
+    np.testing.assert_allclose(dn.jacrev(softplus)(x).to_numpy(), np.diag(slope), rtol=1e-14)
+    np.testing.assert_allclose(dn.vmap(dn.grad(softplus))(x).to_numpy(), slope, rtol=1e-14)
+    curvature = slope * (1 - slope)
+    for second in (dn.grad(dn.grad(softplus)), dn.vmap(dn.jacfwd(dn.jacfwd(softplus)))):
+        np.testing.assert_allclose(second(x).to_numpy(), curvature, rtol=1e-13)
+
+
+def test_a_rule_for_tangents_of_containers() -> None:
+    def fun(x: Any, y: Any) -> Any:
+        value = {"product": x * y, "sine": dn.sin(x)}
+        rule = lambda s, t: {"product": s * y + x * t, "sine": 7.0 * s}  # noqa: E731
+        return dn.custom_jvp(value, [x, y], rule)
+
+    _, tangent = dn.jvp(fun, (2.0, 3.0), (1.0, 10.0))
+    assert (float(tangent["product"]), float(tangent["sine"])) == (23.0, 7.0)
+    _, pull = dn.vjp(fun, 2.0, 3.0)
+    assert [float(g) for g in pull({"product": 1.0, "sine": 1.0})] == [10.0, 2.0]
+    # A rule may give one number for all elements, and read other vectorized values than its inputs.
+    v = dn.tensor([1.0, 2.0, 3.0])
+    same = lambda x: dn.custom_jvp(x * 2.0, [x], lambda t: t.sum())  # noqa: E731
+    assert dn.jvp(same, (v,), (v,))[1].to_list() == [6.0, 6.0, 6.0]
+    assert dn.grad(same)(v).to_list() == [3.0, 3.0, 3.0]
+    scaled = lambda x: dn.custom_jvp(dn.tensor(1.0), [dn.tensor(1.0)], lambda t: t * x)  # noqa: E731
+    assert dn.vmap(scaled)(v).to_list() == [1.0, 1.0, 1.0]
+
+
+def test_a_rule_for_each_mode_need_not_be_linear() -> None:
+    def square(x: Any) -> Any:
+        clipped = lambda t: dn.clip(t * 2.0 * x, -1.0, 1.0)  # noqa: E731
+        return dn.custom_grad(x * x, [x], lambda g: [clipped(g)], jvp=clipped)
+
+    assert float(dn.grad(square)(3.0)) == 1.0
+    assert float(dn.jvp(square, (3.0,), (1.0,))[1]) == 1.0
+    graph = dn.compile(square, [dn.tensor(1.0)])
+    assert float(graph(dn.tensor(3.0))) == 9.0
+
+    def limited(x: Any) -> Any:
+        return dn.custom_jvp(x, [x], lambda t: dn.clip(t, -1.0, 1.0))
+
+    assert float(dn.jvp(limited, (3.0,), (5.0,))[1]) == 1.0
+    with pytest.raises(dn.TraceError, match="not linear in the tangents"):
+        dn.grad(limited)(3.0)
+
+
 def test_integers_have_no_tangents() -> None:
     model = Model(dn.tensor([1.0, 2.0]), dn.tensor(3))
     value, tangent = dn.jvp(

@@ -54,6 +54,7 @@ from defn.errors import (
 )
 from defn.grad import (
     custom_grad,
+    custom_jvp,
     grad,
     hessian,
     hvp,
@@ -285,6 +286,7 @@ __all__ = [
     "config",
     "constants",
     "custom_grad",
+    "custom_jvp",
     "debug_expr",
     "debug_expr_apply",
     "default_backend",

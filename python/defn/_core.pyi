@@ -2437,15 +2437,20 @@ def gradient(
     argnums: int | Sequence[int] = 0,
     transform: Callable[[Any], Any] | None = None,
     with_value: bool = False,
+    has_aux: bool = False,
 ) -> Jitted[..., Any]: ...
 def gradient_at(
     vars: Any,
     fun: Callable[[Any], Any],
     transform: Callable[[Any], Any] | None = None,
     with_value: bool = False,
+    has_aux: bool = False,
 ) -> Any: ...
 def jacobian(
-    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, mode: str | None = None
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    mode: str | None = None,
+    has_aux: bool = False,
 ) -> Jitted[..., Any]: ...
 def linearize(
     fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool
@@ -2459,7 +2464,13 @@ def vjp(
     has_aux: bool = False,
 ) -> tuple[Any, ...]: ...
 def stop_grad(value: Any) -> Any: ...
-def custom_grad(value: Any, inputs: Sequence[Any], fun: Callable[[Any], Sequence[Any]]) -> Any: ...
+def custom_grad(
+    value: Any,
+    inputs: Sequence[Any],
+    fun: Callable[[Any], Sequence[Any]],
+    jvp: Callable[..., Any] | None = None,
+) -> Any: ...
+def custom_jvp(value: Any, inputs: Sequence[Any], fun: Callable[..., Any]) -> Any: ...
 
 # Control flow. State, branches and results are containers.
 def hook(value: Any, name: str | None = None, fun: Callable[[Any], Any] | None = None) -> Any: ...

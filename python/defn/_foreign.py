@@ -261,7 +261,6 @@ FUNCTIONS = {
     "block_until_ready": "x.block_until_ready()",
     "checkpoint": "the function itself: gradients keep what they need",
     "compilation_cache": "nothing to set: dn.pjrt keeps compiled programs",
-    "custom_jvp": "dn.custom_grad(value, inputs, fun)",
     "custom_root": "dn.custom_grad(value, inputs, fun)",
     "custom_vjp": "dn.custom_grad(value, inputs, fun)",
     "data_ptr": "dn.to_pointer(x)",

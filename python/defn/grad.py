@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "custom_grad",
+    "custom_jvp",
     "grad",
     "hessian",
     "hvp",
@@ -38,11 +39,20 @@ R = TypeVar("R")
 
 @overload
 def grad(
-    fun: Callable[P, Any], /, *, argnums: int | Sequence[int] = 0, **jit_options: Any
+    fun: Callable[P, Any],
+    /,
+    *,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    **jit_options: Any,
 ) -> Jitted[P, Any]: ...
 @overload
-def grad(vars: Any, fun: Callable[[Any], Any], /, **jit_options: Any) -> Any: ...
-def grad(*args: Any, argnums: int | Sequence[int] = 0, **jit_options: Any) -> Any:
+def grad(
+    vars: Any, fun: Callable[[Any], Any], /, *, has_aux: bool = False, **jit_options: Any
+) -> Any: ...
+def grad(
+    *args: Any, argnums: int | Sequence[int] = 0, has_aux: bool = False, **jit_options: Any
+) -> Any:
     """Differentiate a function: return its gradient function, or the gradient at given variables.
 
     ``grad(fun)`` returns a function of the same arguments. ``argnums`` selects the differentiated
@@ -51,14 +61,17 @@ def grad(*args: Any, argnums: int | Sequence[int] = 0, **jit_options: Any) -> An
     another gradient.
 
     If the result is not a scalar, the gradient is that of the sum of its elements. Captured tensors
-    are constants. Other options, such as ``compiler``, are those of ``jit``. With any of them the
-    gradient is compiled separately, as by ``dn.jit(dn.grad(fun), ...)``.
+    are constants. With ``has_aux`` the function returns a pair, what is differentiated and the
+    rest, and the result is the gradient and the rest. Other options, such as ``compiler``, are
+    those of ``jit``. With any of them the gradient is compiled separately, as by
+    ``dn.jit(dn.grad(fun), ...)``.
 
     Shapes: that of each variable, with its axis names, in the container of the variables.
     Dtypes: that of each variable; f32 for integers. Floats of 8 and 16 bits accumulate in f32.
     Grad: differentiable to any order.
     Raises: ``ContainerError`` if the function returns more than one tensor, ``TraceError`` for an
-        operation without a gradient; the message says what to do instead.
+        operation without a gradient; the message says what to do instead. ``OptionError`` for
+        ``has_aux`` and a function that returns no pair.
 
     >>> float(dn.grad(lambda x: x**2)(3.0))
     6.0
@@ -70,11 +83,12 @@ def grad(*args: Any, argnums: int | Sequence[int] = 0, **jit_options: Any) -> An
         if argnums != 0:
             raise option_error("grad: argnums is for grad(fun), grad(vars, fun) takes none")
         if jit_options:
-            return _compiled(_core.gradient(args[1], 0), jit_options)(args[0])
-        return _core.gradient_at(args[0], args[1])
+            gradient = _core.gradient(args[1], 0, None, False, has_aux)
+            return _compiled(gradient, jit_options)(args[0])
+        return _core.gradient_at(args[0], args[1], None, False, has_aux)
     if len(args) != 1 or not callable(args[0]):
         raise option_error("grad: one function, or variables and a function, are required")
-    return _compiled(_core.gradient(args[0], argnums), jit_options)
+    return _compiled(_core.gradient(args[0], argnums, None, False, has_aux), jit_options)
 
 
 def _compiled(derivative: Jitted[..., Any], options: dict[str, Any]) -> Jitted[..., Any]:
@@ -89,6 +103,7 @@ def value_and_grad(
     transform: Callable[[R], Any] | None = None,
     *,
     argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
     **jit_options: Any,
 ) -> Jitted[P, tuple[R, Any]]: ...
 @overload
@@ -97,12 +112,15 @@ def value_and_grad(
     fun: Callable[[Any], Any],
     /,
     transform: Callable[[Any], Any] | None = None,
+    *,
+    has_aux: bool = False,
     **jit_options: Any,
 ) -> Any: ...
 def value_and_grad(
     *args: Any,
     transform: Callable[[Any], Any] | None = None,
     argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
     **jit_options: Any,
 ) -> Any:
     """The value of a function together with its gradient, from one trace.
@@ -110,7 +128,8 @@ def value_and_grad(
     ``value_and_grad(fun)`` returns a function of the same arguments that returns both.
     ``value_and_grad(vars, fun)`` returns both at ``vars``. With ``transform`` the gradient is that
     of ``transform(value)``, but the whole value is returned; so a function can return more than its
-    loss. Other options are those of ``jit``, as for ``grad``.
+    loss. With ``has_aux`` the function returns a pair, the loss and the rest: the value is the
+    pair, the gradient that of its first part. Other options are those of ``jit``, as for ``grad``.
 
     Shapes: that of the value; each gradient has the shape and names of its variable.
     Dtypes: as for ``grad``.
@@ -126,21 +145,28 @@ def value_and_grad(
         if len(args) == 2 and transform is None:
             args, transform = args[:1], args[1]
         if len(args) == 1:
-            return _compiled(_core.gradient(args[0], argnums, transform, True), jit_options)
+            gradient = _core.gradient(args[0], argnums, transform, True, has_aux)
+            return _compiled(gradient, jit_options)
     elif len(args) in (2, 3):
         if len(args) == 3 and transform is None:
             args, transform = args[:2], args[2]
         if len(args) == 2 and argnums == 0 and jit_options:
-            return _compiled(_core.gradient(args[1], 0, transform, True), jit_options)(args[0])
+            gradient = _core.gradient(args[1], 0, transform, True, has_aux)
+            return _compiled(gradient, jit_options)(args[0])
         if len(args) == 2 and argnums == 0:
-            return _core.gradient_at(args[0], args[1], transform, True)
+            return _core.gradient_at(args[0], args[1], transform, True, has_aux)
     raise option_error(
         "value_and_grad: (fun, transform, argnums=...) or (vars, fun, transform) are required"
     )
 
 
 def jacobian(
-    fun: Callable[P, Any], /, *, argnums: int | Sequence[int] = 0, **jit_options: Any
+    fun: Callable[P, Any],
+    /,
+    *,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    **jit_options: Any,
 ) -> Jitted[P, Tensor]:
     """The Jacobian: the derivative of each element of the value by each element of the arguments.
 
@@ -148,7 +174,8 @@ def jacobian(
     elements than the value, in forward mode for all elements of the arguments, else in reverse mode
     for all elements of the value, on a vectorized axis. ``jacfwd`` and ``jacrev`` choose the mode.
     If the value or an argument is a container, the result has the structure of the value, and each
-    of its leaves has the structure of the arguments.
+    of its leaves has the structure of the arguments. With ``has_aux`` the function returns a pair,
+    what is differentiated and the rest, and the result is the Jacobian and the rest.
 
     Shapes: the shape of the value followed by that of the variable, with their names.
     Dtypes: as for ``grad``.
@@ -158,11 +185,16 @@ def jacobian(
     >>> dn.jacobian(lambda x: x * x)(dn.tensor([1.0, 2.0])).to_list()
     [[2.0, 0.0], [0.0, 4.0]]
     """
-    return _compiled(_core.jacobian(fun, argnums), jit_options)
+    return _compiled(_core.jacobian(fun, argnums, None, has_aux), jit_options)
 
 
 def jacfwd(
-    fun: Callable[P, Any], /, *, argnums: int | Sequence[int] = 0, **jit_options: Any
+    fun: Callable[P, Any],
+    /,
+    *,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    **jit_options: Any,
 ) -> Jitted[P, Tensor]:
     """The Jacobian in forward mode: one tangent for each element of the arguments.
 
@@ -178,11 +210,16 @@ def jacfwd(
     >>> dn.jacfwd(lambda t: t * dn.tensor([1.0, 10.0]))(3.0).to_list()
     [1.0, 10.0]
     """
-    return _compiled(_core.jacobian(fun, argnums, "forward"), jit_options)
+    return _compiled(_core.jacobian(fun, argnums, "forward", has_aux), jit_options)
 
 
 def jacrev(
-    fun: Callable[P, Any], /, *, argnums: int | Sequence[int] = 0, **jit_options: Any
+    fun: Callable[P, Any],
+    /,
+    *,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    **jit_options: Any,
 ) -> Jitted[P, Tensor]:
     """The Jacobian in reverse mode: one cotangent for each element of the value.
 
@@ -196,11 +233,16 @@ def jacrev(
     >>> dn.jacrev(lambda x: (x * x).sum())(dn.tensor([1.0, 2.0])).to_list()
     [2.0, 4.0]
     """
-    return _compiled(_core.jacobian(fun, argnums, "reverse"), jit_options)
+    return _compiled(_core.jacobian(fun, argnums, "reverse", has_aux), jit_options)
 
 
 def hessian(
-    fun: Callable[P, Any], /, *, argnums: int | Sequence[int] = 0, **jit_options: Any
+    fun: Callable[P, Any],
+    /,
+    *,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    **jit_options: Any,
 ) -> Jitted[P, Tensor]:
     """The Hessian of each element of the value: the Jacobian of the Jacobian.
 
@@ -214,7 +256,8 @@ def hessian(
     >>> dn.hessian(lambda x: x[0] ** 2 * x[1])(dn.tensor([3.0, 5.0])).to_list()
     [[10.0, 6.0], [6.0, 0.0]]
     """
-    return _compiled(_core.jacobian(_core.jacobian(fun, argnums), argnums), jit_options)
+    inner = _core.jacobian(fun, argnums, None, has_aux)
+    return _compiled(_core.jacobian(inner, argnums, None, has_aux), jit_options)
 
 
 def _arguments(op: str, what: str, values: Any) -> tuple[Any, ...]:
@@ -370,21 +413,57 @@ def stop_grad(value: Any) -> Any:
 
 
 @forwards(_core.custom_grad)
-def custom_grad(value: Any, inputs: Sequence[Any], fun: Callable[[Any], Sequence[Any]]) -> Any:
+def custom_grad(
+    value: Any,
+    inputs: Sequence[Any],
+    fun: Callable[[Any], Sequence[Any]],
+    *,
+    jvp: Callable[..., Any] | None = None,
+) -> Any:
     """Return the value with a custom gradient rule.
 
     ``fun`` is called with the cotangent of the value, which is a tuple if the value is one. It
     returns a list with one cotangent for each of ``inputs``. The operations that compute the value
     are not differentiated.
 
+    In forward mode the rule is transposed. A rule that is not linear in the cotangent has no
+    transpose; ``jvp`` is the rule for forward mode then, as that of ``custom_jvp``.
+
     Shapes: that of the value; each cotangent has the shape of its input.
     Dtypes: any; the cotangent is at least f32.
     Grad: the result of ``fun``.
-    Raises: ``ContainerError`` unless ``fun`` returns as many tensors as there are inputs.
+    Raises: ``ContainerError`` unless ``fun`` returns as many tensors as there are inputs,
+        ``ShapeError`` for a cotangent of another shape.
 
     >>> def clipped(x):
     ...     return dn.custom_grad(x * x, [x], lambda g: [dn.clip(g * 2.0 * x, -1.0, 1.0)])
     >>> float(dn.grad(clipped)(3.0))
     1.0
+    """
+    ...
+
+
+@forwards(_core.custom_jvp)
+def custom_jvp(value: Any, inputs: Sequence[Any], fun: Callable[..., Any]) -> Any:
+    """Return the value with a custom rule for its tangent.
+
+    ``fun`` is called with the tangents of ``inputs``, one argument for each. It returns the tangent
+    of the value, with its structure. The operations that compute the value are not differentiated.
+
+    In reverse mode the rule is transposed, so that it must be linear in the tangents there;
+    ``custom_grad`` takes a rule for each mode.
+
+    Shapes: that of the value; each tangent has the shape of its input or value, or is a scalar.
+    Dtypes: any; a tangent has the dtype of its input, f32 for integers.
+    Grad: the result of ``fun``.
+    Raises: ``ContainerError`` if ``fun`` returns another structure than that of the value,
+        ``ShapeError`` for a tangent of another shape; in reverse mode ``TraceError`` for a rule
+        that is not linear.
+
+    >>> def softplus(x):  # Its derivative does not overflow.
+    ...     value = dn.log(dn.exp(x) + 1.0)
+    ...     return dn.custom_jvp(value, [x], lambda t: t * (1.0 - 1.0 / (dn.exp(x) + 1.0)))
+    >>> float(dn.grad(softplus)(100.0)), float(dn.jvp(softplus, (100.0,), (2.0,))[1])
+    (1.0, 2.0)
     """
     ...

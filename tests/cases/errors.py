@@ -568,6 +568,20 @@ ROWS: list[tuple[str, str]] = [
         "a cotangent of another shape",
         "dn.grad(lambda x: dn.sum(dn.custom_grad(x * x, [x], lambda g: [g[:2]])))(v)",
     ),
+    (
+        "a rule for tangents that gives a pair",
+        "dn.jvp(lambda x: dn.custom_jvp(x * x, [x], lambda t: (t, t)), (1.0,), (1.0,))",
+    ),
+    (
+        "a tangent of another shape from a rule",
+        "dn.jvp(lambda x: dn.custom_jvp(x * x, [x], lambda t: t[:2]), (v,), (v,))",
+    ),
+    ("a rule for tangents of no list", "dn.custom_jvp(v, v, lambda t: t)"),
+    (
+        "the gradient by a rule for tangents that is not linear",
+        "dn.grad(lambda x: dn.custom_jvp(x, [x], lambda t: dn.clip(t, -1, 1)))(1.0)",
+    ),
+    ("the rest of a function with one result", "dn.grad(lambda x: x, has_aux=True)(1.0)"),
     *errors_arrange.ROWS,
     *errors_search.ROWS,
     *errors_sets.ROWS,

@@ -17,8 +17,8 @@ pub(crate) use build::Reader;
 pub use build::build;
 
 use crate::op::{
-    BinaryOp, Block, Collective, CollectiveOp, CompositeBlock, ElementWise, Op, OpClass, Padding, Primitive,
-    UnaryOp,
+    BinaryOp, Block, Collective, CollectiveOp, CompositeBlock, CustomRules, ElementWise, Op, OpClass,
+    Padding, Primitive, UnaryOp,
 };
 use crate::scalar::Number;
 use crate::shape::Name;
@@ -175,14 +175,26 @@ pub fn form(op: &Op) -> Form {
             ]
         }
         OpClass::CustomGrad(op) => {
-            regions.push("rule");
-            smallvec![
+            let mut arguments = smallvec![
                 operands("values", 0, Some(op.values)),
                 operands("inputs", op.values, Some(op.inputs)),
                 operands("captures", op.values + op.inputs, None),
                 option("values", op.values),
                 option("inputs", op.inputs)
-            ]
+            ];
+            // Without a mode it is the rule for reverse mode, the only one that older graphs have.
+            match &op.rules {
+                CustomRules::Reverse(_) => regions.push("rule"),
+                CustomRules::Forward(_) => {
+                    regions.push("forward_rule");
+                    arguments.push(option("mode", Attr::Text("forward".into())));
+                }
+                CustomRules::Both { .. } => {
+                    regions.extend(["rule", "forward_rule"]);
+                    arguments.push(option("mode", Attr::Text("both".into())));
+                }
+            }
+            arguments
         }
         OpClass::Hook(op) => smallvec![
             operands("values", 0, None),

@@ -13,6 +13,7 @@ use crate::form;
 use crate::grad::cotangent_type;
 use crate::graph::{Graph, Node};
 use crate::infer;
+use crate::jvp::tangent_type;
 use crate::op::{
     Collective, CollectiveOp, CondOp, CustomGradOp, Op, OpClass, Primitive, UserBlockOp, WhileOp,
 };
@@ -185,8 +186,15 @@ fn custom_grad(op: &CustomGradOp, types: &[&TensorType]) -> Result<(), String> {
         let (values, inputs) = (op.values, op.inputs);
         return Err(format!("{} operands, of which {values} are values and {inputs} inputs", types.len()));
     };
-    let cotangents: Vec<TensorType> = types[..op.values].iter().map(|ty| cotangent_type(ty)).collect();
-    signature("rule", &op.rule, &cotangents.iter().collect::<Vec<_>>(), &types[own..])
+    if let Some(rule) = op.rules.reverse() {
+        let cotangents: Vec<TensorType> = types[..op.values].iter().map(|ty| cotangent_type(ty)).collect();
+        signature("rule", rule, &cotangents.iter().collect::<Vec<_>>(), &types[own..])?;
+    }
+    if let Some(rule) = op.rules.forward() {
+        let tangents: Vec<TensorType> = types[op.values..own].iter().map(|ty| tangent_type(ty)).collect();
+        signature("forward rule", rule, &tangents.iter().collect::<Vec<_>>(), &types[own..])?;
+    }
+    Ok(())
 }
 
 fn user_block(op: &UserBlockOp, types: &[&TensorType]) -> Result<(), String> {

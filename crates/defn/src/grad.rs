@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use defn_core as core;
-use defn_core::builder::{self, BuildControl};
+use defn_core::builder::{self, BuildControl, Rules};
 use defn_core::grad::TracedPullback;
 use defn_core::jvp::has_few_variables;
 use defn_core::region::Region;
@@ -388,14 +388,83 @@ pub(crate) fn traced<A: Exprs, R: Exprs>(
 /// (`Shape`). The error comes out of [`Jit::call`](crate::Jit::call).
 #[track_caller]
 pub fn custom_grad<V: Exprs, A: Exprs>(value: V, inputs: &A, rule: impl FnOnce(V) -> A) -> V {
+    with_rules(&value, inputs, |value| {
+        Rules::Reverse(Box::new(|_, cotangents| results(&rule(refill(value, Ok(cotangents.to_vec()))))))
+    })
+}
+
+/// The value with a tangent of one's own: `rule` takes the tangents of the inputs, in their container, and returns the
+/// tangent of the value. The operations that compute the value are not differentiated.
+///
+/// Reverse mode applies the transpose of the rule, which must be linear in the tangents for that.
+///
+/// - Shapes: those of the value; a tangent has the shape of its input or value.
+/// - Dtypes: any; a tangent has the dtype of its input.
+/// - Gradient: what the rule returns.
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// // The logarithm of 1 + exp(x), whose derivative does not overflow.
+/// fn softplus(x: &Expr) -> Expr {
+///     let value = (x.exp() + 1.0).log();
+///     custom_jvp(value, x, |t| t * (1.0 - 1.0 / (x.exp() + 1.0)))
+/// }
+/// let slope = jit(|x: Expr| grad(&x, |x| softplus(&x)));
+/// assert_eq!(slope.call(Tensor::scalar(100.0)?)?.item::<f32>()?, 1.0);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// A rule whose container has another number of leaves than the value (`Container`), and tangents of other shapes
+/// (`Shape`). A rule that is not linear is an error in reverse mode (`Trace`). The error comes out of
+/// [`Jit::call`](crate::Jit::call).
+#[track_caller]
+pub fn custom_jvp<V: Exprs, A: Exprs>(value: V, inputs: &A, rule: impl FnOnce(A) -> V) -> V {
+    with_rules(&value, inputs, |_| {
+        Rules::Forward(Box::new(|_, tangents| results(&rule(refill(inputs, Ok(tangents.to_vec()))))))
+    })
+}
+
+/// The value with a rule for each mode: `reverse` is as that of [`custom_grad`], `forward` as that of [`custom_jvp`].
+/// Neither needs to be linear.
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// // A square whose derivatives are limited in both modes.
+/// let slope = |x: &Expr, t: Expr| (t * 2.0 * x).clip(-1.0, 1.0);
+/// let f = jit(move |x: Expr| {
+///     let limited = |x: Expr| custom_derivative(&x * &x, &x, |g| slope(&x, g), |t| slope(&x, t));
+///     (grad(&x, limited), jvp(&x, &x.ones_like(), limited).1)
+/// });
+/// let (gradient, tangent) = f.call(Tensor::scalar(3.0)?)?;
+/// assert_eq!((gradient.item::<f32>()?, tangent.item::<f32>()?), (1.0, 1.0));
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// Those of [`custom_grad`] and [`custom_jvp`].
+#[track_caller]
+pub fn custom_derivative<V: Exprs, A: Exprs>(
+    value: V,
+    inputs: &A,
+    reverse: impl FnOnce(V) -> A,
+    forward: impl FnOnce(A) -> V,
+) -> V {
+    with_rules(&value, inputs, |value| Rules::Both {
+        reverse: Box::new(|_, cotangents| results(&reverse(refill(value, Ok(cotangents.to_vec()))))),
+        forward: Box::new(|_, tangents| results(&forward(refill(inputs, Ok(tangents.to_vec()))))),
+    })
+}
+
+/// The value with derivative rules.
+#[track_caller]
+fn with_rules<'a, V: Exprs, A: Exprs>(value: &'a V, inputs: &A, rules: impl FnOnce(&'a V) -> Rules<'a>) -> V {
     let location = Location::caller();
-    let operands = tensors(&value).and_then(|values| Ok((values, tensors(inputs)?)));
+    let operands = tensors(value).and_then(|values| Ok((values, tensors(inputs)?)));
     let outcome = operands.and_then(|(values, inputs)| {
-        record(location, |ops| {
-            builder::custom_grad(ops, values, inputs, |_, cotangents| {
-                results(&rule(refill(&value, Ok(cotangents.to_vec()))))
-            })
-        })
+        record(location, |ops| builder::custom_derivative(ops, values, inputs, rules(value)))
     });
-    refill(&value, outcome)
+    refill(value, outcome)
 }

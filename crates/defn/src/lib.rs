@@ -208,7 +208,8 @@ pub use expr::{Expr, Operand};
 pub use files::{deserialize, load, load_tree, save, save_tree, serialize};
 pub use fixed::Static;
 pub use grad::{
-    Pullback, custom_grad, grad, hessian, jacfwd, jacobian, jacrev, value_and_grad, value_and_grad_of, vjp,
+    Pullback, custom_derivative, custom_grad, custom_jvp, grad, hessian, jacfwd, jacobian, jacrev,
+    value_and_grad, value_and_grad_of, vjp,
 };
 /// The crate whose [`f16`](half::f16) and [`bf16`](half::bf16) are the elements of tensors of f16 and bf16.
 ///
@@ -259,9 +260,9 @@ pub use vmap::{broadcast_vectors, reshape_vectors, vmap, vmap_at};
 /// ```
 pub mod prelude {
     pub use crate::{
-        Axes, DType, Expr, Tensor, Tree, cond, custom_grad, each, for_, grad, hessian, hook, hvp, jacfwd,
-        jacobian, jacrev, jit, jvp, linearize, scan, tensor, tree, value_and_grad, value_and_grad_of, vjp,
-        vmap, while_,
+        Axes, DType, Expr, Tensor, Tree, cond, custom_derivative, custom_grad, custom_jvp, each, for_, grad,
+        hessian, hook, hvp, jacfwd, jacobian, jacrev, jit, jvp, linearize, scan, tensor, tree,
+        value_and_grad, value_and_grad_of, vjp, vmap, while_,
     };
 }
 

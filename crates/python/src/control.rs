@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use defn_core::builder::{self, Arg, BuildControl, Clause, Ops, Thunk};
+use defn_core::builder::{self, Arg, BuildControl, Clause, Ops, Rule, Rules, Thunk};
 use defn_core::{Error, Name, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyTuple};
@@ -327,35 +327,85 @@ fn mark<'py>(value: &Bound<'py, PyAny>, name: &str) -> Fallible<Bound<'py, PyAny
     map_leaves("mark", value, |ops, tensor| ops.mark(tensor, name.clone()))
 }
 
-/// A container with its own gradient rule.
+/// The tensors of a list or tuple of inputs, and its structure.
+fn rule_inputs(op: &'static str, inputs: &Bound<'_, PyAny>) -> Fallible<(Vec<Tensor>, Tree)> {
+    if !inputs.is_instance_of::<PyList>() && !inputs.is_instance_of::<PyTuple>() {
+        return Err(convert::bad(op, "inputs", inputs, "a list of tensors")?);
+    }
+    tensors(op, inputs)
+}
+
+/// The rule for reverse mode: a function from the cotangent of the value, which has its structure, to a list.
+fn reverse_rule<'a>(bridge: &'a FaultCarrier, fun: &'a Bound<'_, PyAny>, value: &'a Tree) -> Rule<'a> {
+    Box::new(|_, cotangents| {
+        bridge.run_user_function(|| {
+            let gradients = fun.call1((container(fun.py(), value, cotangents)?,))?;
+            if !gradients.is_instance_of::<PyList>() && !gradients.is_instance_of::<PyTuple>() {
+                let got = convert::describe(&gradients)?;
+                let (what, required) = ("the function", "a list with one cotangent for each input");
+                return Err(Misuse::BadResult { op: "custom_grad", what, got, required }.into());
+            }
+            operands("custom_grad", &gradients).map(|found| found.args)
+        })
+    })
+}
+
+/// The rule for forward mode: a function from the tangents of the inputs to the tangent of the value, which has its
+/// structure.
+fn forward_rule<'a>(
+    bridge: &'a FaultCarrier,
+    fun: &'a Bound<'_, PyAny>,
+    value: &'a Tree,
+    inputs: &'a Tree,
+) -> Rule<'a> {
+    let op = "custom_jvp";
+    Box::new(move |_, tangents| {
+        bridge.run_user_function(|| {
+            let py = fun.py();
+            let tangents = container(py, inputs, tangents)?.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+            let tangent = fun.call1(PyTuple::new(py, tangents)?)?;
+            same_structure(py, op, "the function's result", operands(op, &tangent)?, "the value", value)
+        })
+    })
+}
+
+/// A container with its own gradient rule, and one for forward mode if it is given.
 #[pyfunction]
+#[pyo3(signature = (value, inputs, fun, jvp = None))]
 fn custom_grad<'py>(
+    value: &Bound<'py, PyAny>,
+    inputs: &Bound<'py, PyAny>,
+    fun: &Bound<'py, PyAny>,
+    jvp: Option<&Bound<'py, PyAny>>,
+) -> Fallible<Bound<'py, PyAny>> {
+    controlled(|| {
+        let (values, tree) = tensors("custom_grad", value)?;
+        let (inputs, form) = rule_inputs("custom_grad", inputs)?;
+        let bridge = FaultCarrier::default();
+        let reverse = reverse_rule(&bridge, fun, &tree);
+        let rules = match jvp {
+            Some(jvp) => Rules::Both { reverse, forward: forward_rule(&bridge, jvp, &tree, &form) },
+            None => Rules::Reverse(reverse),
+        };
+        let result = builder::custom_derivative(&mut ops::builder()?, values, inputs, rules);
+        container(value.py(), &tree, &bridge.into_result(result)?)
+    })
+}
+
+/// A container with its own rule for forward mode.
+#[pyfunction]
+fn custom_jvp<'py>(
     value: &Bound<'py, PyAny>,
     inputs: &Bound<'py, PyAny>,
     fun: &Bound<'py, PyAny>,
 ) -> Fallible<Bound<'py, PyAny>> {
     controlled(|| {
-        let py = value.py();
-        let (values, tree) = tensors("custom_grad", value)?;
-        if !inputs.is_instance_of::<PyList>() && !inputs.is_instance_of::<PyTuple>() {
-            return Err(convert::bad("custom_grad", "inputs", inputs, "a list of tensors")?);
-        }
-        let (inputs, _) = tensors("custom_grad", inputs)?;
+        let (values, tree) = tensors("custom_jvp", value)?;
+        let (inputs, form) = rule_inputs("custom_jvp", inputs)?;
         let bridge = FaultCarrier::default();
-        let rule = |_: &mut Ops, cotangents: &[Tensor]| {
-            bridge.run_user_function(|| {
-                let value = fun.call1((container(py, &tree, cotangents)?,))?;
-                if !value.is_instance_of::<PyList>() && !value.is_instance_of::<PyTuple>() {
-                    let got = convert::describe(&value)?;
-                    let (what, required) = ("the function", "a list with one cotangent for each input");
-                    return Err(Misuse::BadResult { op: "custom_grad", what, got, required }.into());
-                }
-                operands("custom_grad", &value).map(|found| found.args)
-            })
-        };
-        let result = builder::custom_grad(&mut ops::builder()?, values, inputs, rule);
-        let results = bridge.into_result(result)?;
-        container(py, &tree, &results)
+        let rules = Rules::Forward(forward_rule(&bridge, fun, &tree, &form));
+        let result = builder::custom_derivative(&mut ops::builder()?, values, inputs, rules);
+        container(value.py(), &tree, &bridge.into_result(result)?)
     })
 }
 
@@ -366,5 +416,6 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(if_, module)?)?;
     module.add_function(wrap_pyfunction!(stop_grad, module)?)?;
     module.add_function(wrap_pyfunction!(mark, module)?)?;
-    module.add_function(wrap_pyfunction!(custom_grad, module)?)
+    module.add_function(wrap_pyfunction!(custom_grad, module)?)?;
+    module.add_function(wrap_pyfunction!(custom_jvp, module)?)
 }

@@ -32,8 +32,8 @@ pub(crate) enum Derivative {
     ValueAndGradient,
     /// The derivative of each element of the value by each element of the variables.
     Jacobian(JacobianMode),
-    /// The value and its tangent, along tangents of the arguments. With `has_aux` the value is the first part of a pair.
-    Tangent { has_aux: bool },
+    /// The value and its tangent, along tangents of the arguments.
+    Tangent,
 }
 
 /// The mode in which a Jacobian is computed.
@@ -55,6 +55,8 @@ pub(crate) struct Gradient {
     pub(crate) transform: Option<Py<PyAny>>,
     /// The kind of result.
     pub(crate) derivative: Derivative,
+    /// Whether the function returns a pair: the value that is differentiated, and the rest, which is returned too.
+    pub(crate) has_aux: bool,
 }
 
 /// A function that was traced at its variables.
@@ -77,7 +79,7 @@ impl Gradient {
     /// Whether the arguments are two tuples, the function's arguments and their tangents.
     pub(crate) fn takes_tangents(&self) -> bool {
         match self.derivative {
-            Derivative::Tangent { .. } => true,
+            Derivative::Tangent => true,
             Derivative::Gradient | Derivative::ValueAndGradient | Derivative::Jacobian(_) => false,
         }
     }
@@ -92,7 +94,7 @@ impl Gradient {
         let py = args.py();
         let with_value = match self.derivative {
             Derivative::Jacobian(mode) => return self.jacobian(mode, fun, args, kwargs),
-            Derivative::Tangent { has_aux } => return jvp::call(fun, args, has_aux),
+            Derivative::Tangent => return jvp::call(fun, args, self.has_aux),
             Derivative::Gradient => false,
             Derivative::ValueAndGradient => true,
         };
@@ -114,11 +116,12 @@ impl Gradient {
         let mut wrapped = wrap(py, outputs)?.into_iter();
         let values: Leaves<'py> = wrapped.by_ref().take(count).collect();
         let gradient = self.parts(py, &traced.trees, wrapped.skip(1))?;
-        if !with_value {
+        if !with_value && !self.has_aux {
             return Ok(gradient);
         }
         let value = traced.value.tree.unflatten(py, &mut values.into_iter())?;
-        Ok(PyTuple::new(py, [value, gradient])?.into_any())
+        let parts = if with_value { [value, gradient] } else { [gradient, value.get_item(1)?] };
+        Ok(PyTuple::new(py, parts)?.into_any())
     }
 
     /// Puts one leaf for each variable into the variables' containers.
@@ -172,9 +175,10 @@ impl Gradient {
             }
             let value = fun.call(PyTuple::new(py, inner)?, kwargs)?;
             let loss = if with_loss {
+                let differentiated = if self.has_aux { first(&value)? } else { value.clone() };
                 let chosen = match &self.transform {
-                    Some(transform) => transform.bind(py).call1((&value,))?,
-                    None => value.clone(),
+                    Some(transform) => transform.bind(py).call1((differentiated,))?,
+                    None => differentiated,
                 };
                 Some(loss(&chosen)?)
             } else {
@@ -223,54 +227,59 @@ impl Gradient {
     ) -> Fallible<Bound<'py, PyAny>> {
         let py = args.py();
         let traced = self.trace(fun, args, kwargs, false)?;
+        let first = if self.has_aux { Some(first_of_pair(py, "jacobian", &traced.value)?) } else { None };
+        let count = first.as_ref().map_or(traced.lanes.len(), |(_, leaves)| *leaves);
         let is_forward = match mode {
             JacobianMode::Forward => true,
             JacobianMode::Reverse => false,
             JacobianMode::Either => {
-                has_few_variables(&traced.closed.region, &traced.lanes, &traced.variables)
+                has_few_variables(&traced.closed.region, &traced.lanes[..count], &traced.variables)
             }
         };
-        let columns = if is_forward { Some(jvp::jacobian(&traced)) } else { None };
+        let columns = if is_forward { Some(jvp::jacobian(&traced, count)) } else { None };
         // In either mode: a user's rule for gradients may have no forward mode.
         let parts = match columns {
             Some(Err(Fault::Core(error)))
                 if mode == JacobianMode::Either && matches!(error.kind(), ErrorKind::NoGradient { .. }) =>
             {
-                rows(&traced)?
+                self::rows(&traced, count)?
             }
             Some(columns) => columns?,
-            None => rows(&traced)?,
+            None => self::rows(&traced, count)?,
         };
         let mut rows: Vec<Bound<'py, PyAny>> = Vec::with_capacity(parts.len());
         for parts in parts {
             rows.push(self.parts(py, &traced.trees, wrap(py, parts.into_iter())?.into_iter())?);
         }
-        traced.value.tree.unflatten(py, &mut rows.into_iter())
+        let Some((first, _)) = first else {
+            return traced.value.tree.unflatten(py, &mut rows.into_iter());
+        };
+        let arguments = ops::with(|ops| traced.numbers.arguments(ops, &traced.closed, &traced.variables))?;
+        let value = values(&traced, &arguments, py)?;
+        let jacobian = first.unflatten(py, &mut rows.into_iter())?;
+        Ok(PyTuple::new(py, [jacobian, value.get_item(1)?])?.into_any())
     }
 
     /// The function's value, and a function that maps its cotangents to cotangents of the variables. With `has_aux` the
-    /// value is a pair, whose second part has no cotangent and is returned last.
+    /// second part of the value has no cotangent and is returned last.
     fn pullback<'py>(
         self,
         fun: &Bound<'py, PyAny>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
-        has_aux: bool,
     ) -> Fallible<Bound<'py, PyTuple>> {
         let py = args.py();
         let traced = self.trace(fun, args, kwargs, false)?;
-        let first = if has_aux { Some(first_of_pair(py, "vjp", &traced.value)?) } else { None };
+        let first = if self.has_aux { Some(first_of_pair(py, "vjp", &traced.value)?) } else { None };
         let pull = NumberedPullback::new(&traced, first.as_ref().map(|(_, leaves)| *leaves))?;
-        let values = ops::with(|ops| ops.inline(&traced.closed.region, pull.traced.arguments()))?;
-        let values = values.into_iter().zip(&traced.lanes).map(|(value, lanes)| value.with_vectorized(lanes));
-        let value = traced.value.tree.unflatten(py, &mut wrap(py, values)?.into_iter())?;
+        let value = values(&traced, pull.traced.arguments(), py)?;
         let trees = traced.trees.into_iter().map(|flat| flat.tree).collect();
         let of = match first {
             Some((first, _)) => first,
             None => traced.value.tree,
         };
         let pullback = Bound::new(py, Pullback { pull, value: of, trees, single: self.single })?.into_any();
-        with_derivative(&value, pullback, has_aux)
+        with_derivative(&value, pullback, self.has_aux)
     }
 
     fn positions(&self, fun: &Bound<'_, PyAny>, count: usize) -> Fallible<Vec<usize>> {
@@ -293,10 +302,17 @@ impl Gradient {
     }
 }
 
-/// The Jacobians of each result by the variables, in reverse mode: one cotangent for each element of the result, on a
-/// vectorized axis.
-fn rows(traced: &Traced<'_>) -> Fallible<Vec<Vec<Tensor>>> {
-    let numbered = NumberedPullback::new(traced, None)?;
+/// The value of a traced function, with its structure.
+fn values<'py>(traced: &Traced<'py>, arguments: &[Tensor], py: Python<'py>) -> Fallible<Bound<'py, PyAny>> {
+    let values = ops::with(|ops| ops.inline(&traced.closed.region, arguments))?;
+    let values = values.into_iter().zip(&traced.lanes).map(|(value, lanes)| value.with_vectorized(lanes));
+    traced.value.tree.unflatten(py, &mut wrap(py, values)?.into_iter())
+}
+
+/// The Jacobians of each of the first results by the variables, in reverse mode: one cotangent for each element of the
+/// result, on a vectorized axis.
+fn rows(traced: &Traced<'_>, count: usize) -> Fallible<Vec<Vec<Tensor>>> {
+    let numbered = NumberedPullback::new(traced, Some(count))?;
     let (pull, finish) = (&numbered.traced, numbered.finish());
     let name = vectorize::fresh_name("element", &traced.variables);
     let results = 0..pull.results().len();
@@ -382,6 +398,13 @@ pub(crate) fn first_of_pair(py: Python<'_>, op: &'static str, value: &Flat<'_>) 
     })
 }
 
+/// The first part of a pair that a function returned.
+fn first<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+    let flat = containers::flatten("grad", Mode::State, value)?;
+    first_of_pair(value.py(), "grad", &flat)?;
+    Ok(value.get_item(0)?)
+}
+
 /// The tensor that is differentiated.
 fn loss(value: &Bound<'_, PyAny>) -> Fallible<Tensor> {
     let py = value.py();
@@ -416,29 +439,29 @@ fn with_value_or_not(with_value: bool) -> Derivative {
 
 /// A definition that computes the gradient of a function, and with `with_value` also its value.
 #[pyfunction]
-#[pyo3(signature = (fun, argnums = None, transform = None, with_value = false))]
+#[pyo3(signature = (fun, argnums = None, transform = None, with_value = false, has_aux = false))]
 fn gradient(
     fun: &Bound<'_, PyAny>,
     argnums: Option<&Bound<'_, PyAny>>,
     transform: Option<Py<PyAny>>,
     with_value: bool,
+    has_aux: bool,
 ) -> Fallible<Jitted> {
     guard(|| {
         let (argnums, single) = parse_argnums(argnums)?;
-        Jitted::gradient(
-            fun,
-            Gradient { argnums, single, transform, derivative: with_value_or_not(with_value) },
-        )
+        let derivative = with_value_or_not(with_value);
+        Jitted::gradient(fun, Gradient { argnums, single, transform, derivative, has_aux })
     })
 }
 
 /// A definition that computes the derivative of each element of a function's value.
 #[pyfunction]
-#[pyo3(signature = (fun, argnums = None, mode = None))]
+#[pyo3(signature = (fun, argnums = None, mode = None, has_aux = false))]
 fn jacobian(
     fun: &Bound<'_, PyAny>,
     argnums: Option<&Bound<'_, PyAny>>,
     mode: Option<&str>,
+    has_aux: bool,
 ) -> Fallible<Jitted> {
     guard(|| {
         let (argnums, single) = parse_argnums(argnums)?;
@@ -447,7 +470,7 @@ fn jacobian(
             Some("reverse") => JacobianMode::Reverse,
             Some(_) | None => JacobianMode::Either,
         });
-        Jitted::gradient(fun, Gradient { argnums, single, transform: None, derivative })
+        Jitted::gradient(fun, Gradient { argnums, single, transform: None, derivative, has_aux })
     })
 }
 
@@ -463,22 +486,23 @@ fn vjp<'py>(
 ) -> Fallible<Bound<'py, PyTuple>> {
     controlled(|| {
         let (argnums, single) = parse_argnums(argnums)?;
-        let spec = Gradient { argnums, single, transform: None, derivative: Derivative::Gradient };
-        spec.pullback(fun, args, kwargs, has_aux)
+        let derivative = Derivative::Gradient;
+        Gradient { argnums, single, transform: None, derivative, has_aux }.pullback(fun, args, kwargs)
     })
 }
 
 /// The gradient of a function of one argument, at a container.
 #[pyfunction]
-#[pyo3(signature = (vars, fun, transform = None, with_value = false))]
+#[pyo3(signature = (vars, fun, transform = None, with_value = false, has_aux = false))]
 fn gradient_at<'py>(
     vars: &Bound<'py, PyAny>,
     fun: &Bound<'py, PyAny>,
     transform: Option<Py<PyAny>>,
     with_value: bool,
+    has_aux: bool,
 ) -> Fallible<Bound<'py, PyAny>> {
     let derivative = with_value_or_not(with_value);
-    let spec = Gradient { argnums: vec![0], single: true, transform, derivative };
+    let spec = Gradient { argnums: vec![0], single: true, transform, derivative, has_aux };
     let definition = guard(|| Jitted::gradient(fun, spec))?;
     Ok(Bound::new(fun.py(), definition)?.call1((vars,))?)
 }

@@ -56,9 +56,10 @@ impl NumberedPushforward {
     }
 }
 
-/// The Jacobians of each result by the variables: one tangent for each element of a variable, on a vectorized axis.
-pub(crate) fn jacobian(traced: &Traced<'_>) -> Fallible<Vec<Vec<Tensor>>> {
-    let (variables, results) = (traced.variables.len(), traced.lanes.len());
+/// The Jacobians of each of the first results by the variables: one tangent for each element of a variable, on a
+/// vectorized axis.
+pub(crate) fn jacobian(traced: &Traced<'_>, results: usize) -> Fallible<Vec<Vec<Tensor>>> {
+    let variables = traced.variables.len();
     let of: Vec<usize> = (0..results).collect();
     let numbered = NumberedPushforward::new(traced, (0..variables).collect(), &of, Control::Joint)?;
     let name = vectorize::fresh_name("element", &traced.variables);
@@ -109,7 +110,8 @@ fn trace<'py>(
 ) -> Fallible<Traced<'py>> {
     let is_input = |position: &i64| structures[*position as usize].has_leaves();
     let argnums = (0..structures.len() as i64).filter(is_input).collect();
-    let spec = Gradient { argnums, single: false, transform: None, derivative: Derivative::Gradient };
+    let derivative = Derivative::Gradient;
+    let spec = Gradient { argnums, single: false, transform: None, derivative, has_aux: false };
     spec.trace(fun, primals, None, false)
 }
 
@@ -226,8 +228,8 @@ fn linearize<'py>(
 #[pyfunction]
 fn pushforward(fun: &Bound<'_, PyAny>, has_aux: bool) -> Fallible<Jitted> {
     guard(|| {
-        let (argnums, derivative) = (Vec::new(), Derivative::Tangent { has_aux });
-        Jitted::gradient(fun, Gradient { argnums, single: false, transform: None, derivative })
+        let (argnums, derivative) = (Vec::new(), Derivative::Tangent);
+        Jitted::gradient(fun, Gradient { argnums, single: false, transform: None, derivative, has_aux })
     })
 }
 

@@ -10,12 +10,13 @@ use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::grad::cotangent_type;
 use crate::graph::{Graph, Value, Values};
-use crate::op::{CondOp, CustomGradOp, HookOp, Op, RuntimeCallOp, WhileOp};
+use crate::jvp::tangent_type;
+use crate::op::{CondOp, CustomGradOp, CustomRules, HookOp, Op, RuntimeCallOp, WhileOp};
 use crate::region::Region;
 use crate::shape::{Axes, Axis, AxisList, Name, TensorType};
 use crate::tensor::Tensor;
 use crate::trace::Closed;
-use crate::vectorize::{self, NamedAxes, NamedAxis, position};
+use crate::vectorize::{self, NamedAxes, NamedAxis, join_into, position};
 
 /// Control flow over existing regions, and marks on values.
 pub trait BuildControl: Builder + Sized {
@@ -95,19 +96,18 @@ pub trait BuildControl: Builder + Sized {
         self.emit(op, &[state, captures].concat())
     }
 
-    /// Values with their own gradient rule: an existing region from the values' cotangents and captures to the
-    /// inputs' cotangents.
+    /// Values with their own derivative rules, which are existing regions.
     ///
     /// # Errors
-    /// A rule that does not accept these cotangents or does not return one for each input.
+    /// A rule that does not accept these cotangents or tangents, or does not return one for each input or value.
     fn emit_custom_grad(
         &mut self,
-        rule: Arc<Region>,
+        rules: CustomRules,
         values: &[Self::V],
         inputs: &[Self::V],
         captures: &[Self::V],
     ) -> Result<SmallVec<[Self::V; 1]>> {
-        let op = CustomGradOp { values: values.len(), inputs: inputs.len(), rule };
+        let op = CustomGradOp { values: values.len(), inputs: inputs.len(), rules };
         self.emit(Op::CustomGrad(op), &[values, inputs, captures].concat())
     }
 
@@ -272,57 +272,121 @@ fn zeros_like(region: &Region) -> Result<Region> {
     Ok(Region::new(graph, region.inputs().to_vec(), region.parameter_count(), results))
 }
 
-/// Values with a gradient rule: `rule` maps their cotangents to one cotangent for each of `inputs`, of the input's
-/// shape or a scalar. No other gradient flows through the values.
+/// The function of a derivative rule, from cotangents or tangents to others.
+pub type Rule<'a> = Box<dyn FnOnce(&mut Ops, &[Tensor]) -> Result<Vec<Arg<Tensor>>> + 'a>;
+
+/// The functions of [`CustomRules`].
+pub enum Rules<'a> {
+    /// For reverse mode.
+    Reverse(Rule<'a>),
+    /// For forward mode.
+    Forward(Rule<'a>),
+    /// For each mode.
+    Both {
+        /// As that of `Reverse`.
+        reverse: Rule<'a>,
+        /// As that of `Forward`.
+        forward: Rule<'a>,
+    },
+}
+
+/// Values with derivative rules. No other derivative flows through the values.
 ///
-/// A cotangent has the shape and the vectorized axes of its value, and at least the element type f32. Results of the
-/// rule are summed over vectorized axes that the input lacks.
+/// The rule for reverse mode maps cotangents of the values to one cotangent for each of `inputs`, that for forward mode
+/// tangents of the inputs to one tangent for each value. Each has the shape of its input or value, or is a scalar.
+///
+/// A cotangent has the shape and the vectorized axes of its value, and at least the element type f32; a tangent has the
+/// shape, the vectorized axes and the float type of its input. Results of the rule for reverse mode are summed over
+/// vectorized axes that the input lacks.
 ///
 /// # Errors
-/// A rule whose results differ from the inputs in number or shape, and the errors of the rule.
-pub fn custom_grad<'a>(
+/// A rule whose results differ from the inputs or values in number or shape, and the errors of the rules.
+pub fn custom_derivative(
     ops: &mut Ops,
     values: Vec<Tensor>,
     inputs: Vec<Tensor>,
-    rule: impl FnOnce(&mut Ops, &[Tensor]) -> Result<Vec<Arg<Tensor>>> + 'a,
+    rules: Rules<'_>,
 ) -> Result<Vec<Tensor>> {
-    let values = position::read_all(ops, &values)?;
+    let mut values = position::read_all(ops, &values)?;
     let inputs = position::read_all(ops, &inputs)?;
+    let (reverse, forward) = match rules {
+        Rules::Reverse(reverse) => (Some(reverse), None),
+        Rules::Forward(forward) => (None, Some(forward)),
+        Rules::Both { reverse, forward } => (Some(reverse), Some(forward)),
+    };
+    let forward = forward.map(|rule| forward_rule(ops, &mut values, &inputs, rule)).transpose()?;
+    let reverse = reverse.map(|rule| reverse_rule(ops, &values, &inputs, rule)).transpose()?;
+    let (has_reverse, closed) = (reverse.is_some(), reverse.into_iter().chain(forward).collect());
+    let (regions, captures) = unify_captures(closed);
+    let mut regions = regions.into_iter().map(Arc::new);
+    let rules = match (regions.next().expect("there is a rule"), regions.next()) {
+        (reverse, Some(forward)) => CustomRules::Both { reverse, forward },
+        (reverse, None) if has_reverse => CustomRules::Reverse(reverse),
+        (forward, None) => CustomRules::Forward(forward),
+    };
+    let flat = |tensors: &[Tensor]| tensors.iter().map(Tensor::flat).collect::<Vec<_>>();
+    let results = ops.emit_custom_grad(rules, &flat(&values), &flat(&inputs), &captures)?;
+    let lanes = values.iter().map(Tensor::vectorized_axes);
+    Ok(results.into_iter().zip(lanes).map(|(tensor, axes)| tensor.with_vectorized(axes)).collect())
+}
+
+/// Tensors with the vectorized axes of others.
+fn like<'a>(tensors: &[Tensor], others: impl IntoIterator<Item = &'a Tensor>) -> Vec<Tensor> {
+    let axes = others.into_iter().map(Tensor::vectorized_axes);
+    tensors.iter().cloned().zip(axes).map(|(tensor, axes)| tensor.with_vectorized(axes)).collect()
+}
+
+/// The types of a rule's results, one for each of `targets`: their shapes, and the element types of the results.
+fn rule_types(
+    op: &'static str,
+    what: &'static str,
+    draft: &Draft,
+    targets: &[Tensor],
+) -> Result<Vec<ResultType>> {
+    let (got, expected) = (draft.results.len(), targets.len());
+    if got != expected {
+        return Err(ErrorKind::RegionResults { op, what, got, expected }.into());
+    }
+    let types = targets.iter().enumerate().map(|(leaf, target)| {
+        let got = draft.leaf_type(leaf);
+        if got.shape.rank() != 0 && got.shape.sizes() != target.ty().shape.sizes() {
+            return Err(ErrorKind::ShapesDiffer { op, left: got, right: target.ty().clone() }.into());
+        }
+        let ty = TensorType::new(got.dtype, target.ty().shape.without_names())?;
+        Ok(ResultType { ty, lanes: target.vectorized_axes().into() })
+    });
+    types.collect()
+}
+
+/// The rule for reverse mode as a region.
+fn reverse_rule(ops: &mut Ops, values: &[Tensor], inputs: &[Tensor], rule: Rule<'_>) -> Result<Closed> {
+    let op = "custom_grad";
     let cotangents = values.iter().map(|value| cotangent_type(value.whole())).collect::<Vec<_>>();
-    let draft = Draft::trace(ops, "custom_grad", &cotangents, |ops, cotangents| {
-        let wrapped = cotangents
-            .iter()
-            .zip(&values)
-            .map(|(x, value)| x.clone().with_vectorized(value.vectorized_axes()));
-        let mut gradients = rule(ops, &wrapped.collect::<Vec<_>>())?;
-        for (result, input) in gradients.iter_mut().zip(&inputs) {
+    let draft = Draft::trace(ops, op, &cotangents, |ops, cotangents| {
+        let mut gradients = rule(ops, &like(cotangents, values))?;
+        for (result, input) in gradients.iter_mut().zip(inputs) {
             if let Arg::Value(tensor) = result {
                 *tensor = sum_extra_axes(ops, tensor, input.vectorized_axes())?;
             }
         }
         Ok(gradients)
     })?;
-    if draft.results.len() != inputs.len() {
-        let (got, expected) = (draft.results.len(), inputs.len());
-        let what = "gradient function";
-        return Err(ErrorKind::RegionResults { op: "custom_grad", what, got, expected }.into());
+    let types = rule_types(op, "gradient function", &draft, inputs)?;
+    draft.close(ops, &types)
+}
+
+/// The rule for forward mode as a region. The values get the vectorized axes of their tangents.
+fn forward_rule(ops: &mut Ops, values: &mut [Tensor], inputs: &[Tensor], rule: Rule<'_>) -> Result<Closed> {
+    let op = "custom_jvp";
+    let tangents = inputs.iter().map(|input| tangent_type(input.whole())).collect::<Vec<_>>();
+    let draft = Draft::trace(ops, op, &tangents, |ops, tangents| rule(ops, &like(tangents, inputs)))?;
+    for (leaf, value) in values.iter_mut().enumerate().take(draft.results.len()) {
+        let mut axes: NamedAxes = value.vectorized_axes().into();
+        join_into(op, &mut axes, draft.lanes(leaf))?;
+        *value = vectorize::broadcast_vectorized(ops, op, value, &axes)?;
     }
-    let mut types = Vec::with_capacity(inputs.len());
-    for (leaf, input) in inputs.iter().enumerate() {
-        let got = draft.leaf_type(leaf);
-        if got.shape.rank() != 0 && got.shape.sizes() != input.ty().shape.sizes() {
-            let (left, right) = (got, input.ty().clone());
-            return Err(ErrorKind::ShapesDiffer { op: "custom_grad", left, right }.into());
-        }
-        let ty = TensorType::new(got.dtype, input.ty().shape.without_names())?;
-        types.push(ResultType { ty, lanes: input.vectorized_axes().into() });
-    }
-    let (mut regions, captures) = unify_captures(vec![draft.close(ops, &types)?]);
-    let rule = Arc::new(regions.pop().expect("one region went in"));
-    let flat = |tensors: &[Tensor]| tensors.iter().map(Tensor::flat).collect::<Vec<_>>();
-    let results = ops.emit_custom_grad(rule, &flat(&values), &flat(&inputs), &captures)?;
-    let lanes = values.iter().map(Tensor::vectorized_axes);
-    Ok(results.into_iter().zip(lanes).map(|(tensor, axes)| tensor.with_vectorized(axes)).collect())
+    let types = rule_types(op, "tangent function", &draft, values)?;
+    draft.close(ops, &types)
 }
 
 /// A cotangent, summed over its vectorized axes that are not in `axes` or have another size there.

@@ -45,7 +45,7 @@ pub use associative::{Combine, associative_scan};
 pub use block::{Tag, block};
 pub use collective::BuildCollective;
 pub use composite::{Composite, composite_fast_path};
-pub use control::{BuildControl, Clause, Thunk, cond, custom_grad, merge_results};
+pub use control::{BuildControl, Clause, Rule, Rules, Thunk, cond, custom_derivative, merge_results};
 pub use create::BuildCreate;
 pub use elementwise::BuildElementwise;
 pub use fold::{FoldFunction, reduce, window_reduce};

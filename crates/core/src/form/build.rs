@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::{Attr, Attribute, form, quoted};
 use crate::dtype::{DType, Kind};
 use crate::op::{
-    AllReduceOp, BinaryOp, Block, Collective, CollectiveOp, CondOp, CustomGradOp, DeviceGroups, Direction,
-    FoldOp, HookOp, Literal, Op, QrMode, RuntimeCallOp, TieBreak, Transform, UnaryOp, UserBlockOp, WhileOp,
-    WindowFoldOp,
+    AllReduceOp, BinaryOp, Block, Collective, CollectiveOp, CondOp, CustomGradOp, CustomRules, DeviceGroups,
+    Direction, FoldOp, HookOp, Literal, Op, QrMode, RuntimeCallOp, TieBreak, Transform, UnaryOp, UserBlockOp,
+    WhileOp, WindowFoldOp,
 };
 use crate::region::Region;
 use crate::scalar::{Number, Scalar};
@@ -119,12 +119,8 @@ impl Reader<'_> {
                 })
             }
             "custom_grad" => {
-                let [rule] = regions else { return Err(region_count(name, regions, 1)) };
-                Op::CustomGrad(CustomGradOp {
-                    values: self.attribute("values")?,
-                    inputs: self.attribute("inputs")?,
-                    rule: rule.clone(),
-                })
+                let (values, inputs) = (self.attribute("values")?, self.attribute("inputs")?);
+                Op::CustomGrad(CustomGradOp { values, inputs, rules: self.rules(regions)? })
             }
             "stop_grad" => Op::StopGrad,
             "mark" => match self.text("name")? {
@@ -245,6 +241,23 @@ impl Reader<'_> {
         let Attr::Text(value) = attr else { return Err(kind(name, attr, &required())) };
         let found = all.iter().copied().find(|&leaf| text(leaf) == &**value);
         found.ok_or_else(|| kind(name, attr, &required()))
+    }
+
+    /// The rules of a custom derivative. Without a mode there is one rule, for reverse mode.
+    fn rules(&self, regions: &[Arc<Region>]) -> Result<CustomRules, String> {
+        let mode = if self.has("mode") { self.text("mode")? } else { None };
+        match (mode.as_deref(), regions) {
+            (None, [rule]) => Ok(CustomRules::Reverse(rule.clone())),
+            (Some("forward"), [rule]) => Ok(CustomRules::Forward(rule.clone())),
+            (Some("both"), [reverse, forward]) => {
+                Ok(CustomRules::Both { reverse: reverse.clone(), forward: forward.clone() })
+            }
+            (None | Some("forward"), _) => Err(region_count(self.name, regions, 1)),
+            (Some("both"), _) => Err(region_count(self.name, regions, 2)),
+            (Some(mode), _) => {
+                Err(format!("the mode is {}, it must be \"forward\" or \"both\"", quoted(mode)))
+            }
+        }
     }
 
     fn text(&self, name: &str) -> Result<Option<Name>, String> {

@@ -4,8 +4,8 @@ use super::region::{self, Draft, Pullback};
 use super::{Site, Vjp};
 use crate::builder::Builder;
 use crate::error::{ErrorKind, Result};
-use crate::graph::{Value, Values};
-use crate::op::{CondOp, CustomGradOp, Op};
+use crate::graph::{Graph, Value, Values};
+use crate::op::{CondOp, CustomGradOp, CustomRules, Op};
 use crate::region::Region;
 use crate::shape::{AxisList, TensorType};
 
@@ -77,26 +77,82 @@ fn branch(pullback: &Pullback, inputs: &[TensorType], gradients: &[Option<Tensor
     draft.close(0, &results)
 }
 
-/// Applies the user's rule to the cotangents of the values; no gradient flows into the values.
+/// Applies the user's rule, or the transpose of the rule for forward mode, to the cotangents of the values; no gradient
+/// flows into the values.
 pub(super) fn custom_grad(site: &mut Site<'_>, op: &CustomGradOp, g: &[Option<Value>]) -> Result<Vjp> {
-    let mut arguments: Vec<Value> = Vec::with_capacity(op.rule.inputs().len());
-    for (g, ty) in g.iter().zip(op.rule.inputs()) {
-        let value = match g {
-            Some(value) => region::convert(site.graph, *value, ty.dtype)?,
-            None => region::zeros(site.graph, ty)?,
-        };
-        let shape = ty.shape.clone();
-        arguments.push(site.graph.emit_one(Op::Reshape { shape }, &[value])?);
-    }
-    arguments.extend(&site.inputs[op.values + op.inputs..]);
-    let results = region::inline(site.graph, &op.rule, &arguments)?;
+    let captures: Values = site.inputs[op.values + op.inputs..].into();
+    let results = match &op.rules {
+        CustomRules::Reverse(rule) | CustomRules::Both { reverse: rule, .. } => {
+            apply_rule(site.graph, rule, g, &captures)?.into_iter().map(Some).collect()
+        }
+        CustomRules::Forward(rule) => {
+            let hint = "its rule is not linear in the tangents, so that there is no reverse mode; differentiate forward, \
+                        or give it a rule for each mode with custom_grad";
+            transpose_rule(site.graph, rule, g, &captures, hint)?
+        }
+    };
     let mut contributions = vec![None; site.inputs.len()];
     for (position, result) in results.into_iter().enumerate() {
+        let Some(result) = result else { continue };
         let input = op.values + position;
         let contribution = region::nameless(site.graph, result)?;
         contributions[input] = Some(broadcast_to_input(site, contribution, input)?);
     }
     Ok(Vjp::flows(contributions))
+}
+
+/// A user's rule, applied to cotangents or tangents; those that are None are zero.
+pub(crate) fn apply_rule(
+    graph: &mut Graph,
+    rule: &Region,
+    given: &[Option<Value>],
+    captures: &[Value],
+) -> Result<Values> {
+    let mut arguments: Vec<Value> = Vec::with_capacity(rule.inputs().len());
+    for (given, ty) in given.iter().zip(rule.inputs()) {
+        let value = match given {
+            Some(value) => region::convert(graph, *value, ty.dtype)?,
+            None => region::zeros(graph, ty)?,
+        };
+        arguments.push(graph.emit_one(Op::Reshape { shape: ty.shape.clone() }, &[value])?);
+    }
+    arguments.extend(captures);
+    region::inline(graph, rule, &arguments)
+}
+
+/// The transpose of a user's rule, applied to one value for each of its results; those that are None are zero. It gives
+/// one value for each parameter of the rule, None where that is zero.
+///
+/// # Errors
+/// A rule that is not linear, with the hint.
+pub(crate) fn transpose_rule(
+    graph: &mut Graph,
+    rule: &Region,
+    given: &[Option<Value>],
+    captures: &[Value],
+    hint: &'static str,
+) -> Result<Vec<Option<Value>>> {
+    let (mut seeds, mut types) = (Values::new(), vec![None; rule.results().len()]);
+    for (result, ty) in rule.result_types().enumerate() {
+        let Some(value) = given[result] else { continue };
+        // A rule may give one number for all elements.
+        let value = region::unbroadcast(graph, value, ty.shape.sizes())?;
+        types[result] = Some(graph.ty(value).clone());
+        seeds.push(value);
+    }
+    let count = rule.parameter_count();
+    let transpose = Pullback::new(rule, &(0..count).collect::<Vec<_>>(), &types, &vec![None; count])?;
+    if region::used_inputs(&transpose.region)[..count].contains(&true) {
+        return Err(ErrorKind::NoGradient { op: "custom_grad", hint }.into());
+    }
+    let mut operands = Values::new();
+    for ty in &rule.inputs()[..count] {
+        operands.push(region::zeros(graph, ty)?);
+    }
+    operands.extend(captures.iter().copied());
+    operands.extend(seeds);
+    let mut results = region::inline(graph, &transpose.region, &operands)?.into_iter();
+    Ok(transpose.flows.iter().map(|&flows| if flows { results.next() } else { None }).collect())
 }
 
 /// A gradient from the user's rule, broadcast to the sizes of its input.

@@ -17,7 +17,7 @@
 pub(crate) mod block;
 mod checkpoint;
 mod collective;
-mod control;
+pub(crate) mod control;
 pub(crate) mod elementwise;
 mod fourier;
 mod index;

@@ -86,12 +86,15 @@ pub(crate) fn state_hint(before: &TensorType, after: &TensorType) -> &'static st
 
 /// The values pass through.
 pub(super) fn custom_grad(op: &CustomGradOp, operands: &[&TensorType]) -> Result<Outputs> {
-    let got = op.rule.results().len();
-    if got != op.inputs {
-        let expected = op.inputs;
-        return Err(
-            ErrorKind::RegionResults { op: "custom_grad", what: "gradient function", got, expected }.into()
-        );
+    let rules = [
+        ("custom_grad", "gradient function", op.rules.reverse(), op.inputs),
+        ("custom_jvp", "tangent function", op.rules.forward(), op.values),
+    ];
+    for (op, what, rule, expected) in rules {
+        let got = rule.map_or(expected, |rule| rule.results().len());
+        if got != expected {
+            return Err(ErrorKind::RegionResults { op, what, got, expected }.into());
+        }
     }
     Ok(operands[..op.values].iter().map(|ty| (*ty).clone()).collect())
 }

@@ -1,12 +1,12 @@
 //! Tangents through branches and through values with a user's own rule. `t` are the tangents of the operands.
 
 use super::{Control, Pushed, Tangents, materialized, push, tangent_type};
-use crate::builder::Builder;
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::grad::Site;
-use crate::grad::region::{self, Draft, Pullback};
+use crate::grad::control::{apply_rule, transpose_rule};
+use crate::grad::region::{self, Draft};
 use crate::graph::{Graph, Value, Values};
-use crate::op::{CondOp, CustomGradOp, Op};
+use crate::op::{CondOp, CustomGradOp, CustomRules};
 use crate::region::Region;
 use crate::shape::TensorType;
 
@@ -50,40 +50,29 @@ pub(super) fn cond(
     Ok((values, flows.iter().map(|&flows| if flows { outputs.next() } else { None }).collect()))
 }
 
-/// The transpose of the user's rule, which maps cotangents of the values to cotangents of the inputs and must be linear.
+/// Applies the user's rule, or the transpose of the rule for reverse mode, to the tangents of the inputs.
 pub(super) fn custom_grad(
     site: &mut Site<'_>,
     op: &CustomGradOp,
     t: &[Option<Value>],
     varied: &[bool],
 ) -> Result<Tangents> {
-    let (mut given, mut types) = (Values::new(), vec![None; op.rule.results().len()]);
-    for (result, ty) in op.rule.result_types().enumerate() {
-        let Some(tangent) = t[op.values + result] else { continue };
-        // A rule may give one number for all elements of an input.
-        let tangent = region::unbroadcast(site.graph, tangent, ty.shape.sizes())?;
-        types[result] = Some(site.graph.ty(tangent).clone());
-        given.push(tangent);
-    }
-    let wrt: Vec<usize> = (0..op.values).collect();
-    let transpose = Pullback::new(&op.rule, &wrt, &types, &vec![None; wrt.len()])?;
-    if region::used_inputs(&transpose.region)[..op.values].contains(&true) {
-        let hint = "its rule is not linear in the cotangent, so that there is no forward mode; differentiate in reverse";
-        return Err(ErrorKind::NoGradient { op: "custom_grad", hint }.into());
-    }
-    let mut operands = Values::new();
-    for ty in &op.rule.inputs()[..op.values] {
-        operands.push(region::zeros(site.graph, ty)?);
-    }
-    operands.extend(site.inputs[op.values + op.inputs..].iter().copied());
-    operands.extend(given);
-    let mut tangents = region::inline(site.graph, &transpose.region, &operands)?.into_iter();
+    let captures: Values = site.inputs[op.values + op.inputs..].into();
+    let t = &t[op.values..op.values + op.inputs];
+    let tangents = match &op.rules {
+        CustomRules::Forward(rule) | CustomRules::Both { forward: rule, .. } => {
+            apply_rule(site.graph, rule, t, &captures)?.into_iter().map(Some).collect()
+        }
+        CustomRules::Reverse(rule) => {
+            let hint = "its rule is not linear in the cotangent, so that there is no forward mode; differentiate in \
+                        reverse, or give it a rule for each mode";
+            transpose_rule(site.graph, rule, t, &captures, hint)?
+        }
+    };
     let mut found = Tangents::new();
-    for (value, &flows) in transpose.flows.iter().enumerate() {
-        let tangent = if flows { tangents.next() } else { None };
-        let shape = site.output_ty(value).shape.without_names();
+    for (value, tangent) in tangents.into_iter().enumerate() {
         let tangent = tangent.filter(|_| varied[value]);
-        found.push(tangent.map(|t| site.graph.emit_one(Op::Reshape { shape }, &[t])).transpose()?);
+        found.push(tangent.map(|tangent| region::nameless(site.graph, tangent)).transpose()?);
     }
     Ok(found)
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{Outputs, Window};
+use crate::error::Result;
 use crate::region::Region;
 use crate::shape::{AxisList, Name};
 
@@ -40,8 +41,61 @@ pub struct CustomGradOp {
     pub values: usize,
     /// The number of operands that are inputs.
     pub inputs: usize,
-    /// The region from one cotangent for each value, and captures, to one cotangent for each input.
-    pub rule: Arc<Region>,
+    /// The rules for their derivatives.
+    pub rules: CustomRules,
+}
+
+/// Rules for the derivatives of values. One that is missing is the transpose of the other, which is linear then.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum CustomRules {
+    /// For reverse mode: the region from one cotangent for each value, and captures, to one cotangent for each input.
+    Reverse(Arc<Region>),
+    /// For forward mode: the region from one tangent for each input, and captures, to one tangent for each value.
+    Forward(Arc<Region>),
+    /// For each mode.
+    Both {
+        /// As that of `Reverse`.
+        reverse: Arc<Region>,
+        /// As that of `Forward`.
+        forward: Arc<Region>,
+    },
+}
+
+impl CustomRules {
+    /// The rule for reverse mode.
+    pub fn reverse(&self) -> Option<&Arc<Region>> {
+        match self {
+            CustomRules::Reverse(rule) | CustomRules::Both { reverse: rule, .. } => Some(rule),
+            CustomRules::Forward(_) => None,
+        }
+    }
+
+    /// The rule for forward mode.
+    pub fn forward(&self) -> Option<&Arc<Region>> {
+        match self {
+            CustomRules::Forward(rule) | CustomRules::Both { forward: rule, .. } => Some(rule),
+            CustomRules::Reverse(_) => None,
+        }
+    }
+
+    /// All rules, that for reverse mode first.
+    pub fn regions(&self) -> impl Iterator<Item = &Arc<Region>> {
+        self.reverse().into_iter().chain(self.forward())
+    }
+
+    /// The rules with each region replaced by the result of `map`.
+    ///
+    /// # Errors
+    /// The errors of `map`.
+    pub fn map(&self, mut map: impl FnMut(&Arc<Region>) -> Result<Arc<Region>>) -> Result<CustomRules> {
+        Ok(match self {
+            CustomRules::Reverse(rule) => CustomRules::Reverse(map(rule)?),
+            CustomRules::Forward(rule) => CustomRules::Forward(map(rule)?),
+            CustomRules::Both { reverse, forward } => {
+                CustomRules::Both { reverse: map(reverse)?, forward: map(forward)? }
+            }
+        })
+    }
 }
 
 /// Operands: the tensor, the initial scalar, then the captures. Output: the tensor folded over axes.

@@ -29,7 +29,7 @@ use smallvec::SmallVec;
 pub use block::{Block, BlockTraits, CompositeBlock, CompositeTraits, UserBlockOp, Vectors};
 pub use class::{ElementWise, OnScalars, OpClass, Primitive};
 pub use collective::{AllReduceOp, Collective, CollectiveOp, DeviceGroups};
-pub use control::{CondOp, CustomGradOp, FoldOp, HookOp, RuntimeCallOp, WhileOp, WindowFoldOp};
+pub use control::{CondOp, CustomGradOp, CustomRules, FoldOp, HookOp, RuntimeCallOp, WhileOp, WindowFoldOp};
 pub use create::Literal;
 pub use elementwise::{
     ArithmeticOp, BinaryOp, BinaryRule, BinaryTraits, BitsOp, BitwiseOp, ComparisonOp, Domain, ElementCost,
@@ -430,7 +430,7 @@ impl Op {
                 let (cond, body) = (map(&op.cond)?, map(&op.body)?);
                 Op::While(WhileOp { cond, body, ..*op })
             }
-            OpClass::CustomGrad(op) => Op::CustomGrad(CustomGradOp { rule: map(&op.rule)?, ..*op }),
+            OpClass::CustomGrad(op) => Op::CustomGrad(CustomGradOp { rules: op.rules.map(map)?, ..*op }),
             OpClass::Fold(op) => Op::Fold(FoldOp { fun: map(&op.fun)?, ..op.clone() }),
             OpClass::WindowFold(op) => Op::WindowFold(WindowFoldOp { fun: map(&op.fun)?, ..op.clone() }),
             OpClass::UserBlock(op) => Op::UserBlock(UserBlockOp { default: map(&op.default)?, ..op.clone() }),
@@ -451,7 +451,7 @@ impl Op {
         match self.class() {
             OpClass::Cond(op) => op.branches.iter().collect(),
             OpClass::While(op) => [&op.cond, &op.body].into_iter().collect(),
-            OpClass::CustomGrad(op) => std::iter::once(&op.rule).collect(),
+            OpClass::CustomGrad(op) => op.rules.regions().collect(),
             OpClass::Fold(op) => std::iter::once(&op.fun).collect(),
             OpClass::WindowFold(op) => std::iter::once(&op.fun).collect(),
             OpClass::UserBlock(op) => std::iter::once(&op.default).collect(),

@@ -1,11 +1,14 @@
 //! Control flow on vectorized tensors: regions are retraced with the vectorized axes on their inputs, by the
 //! builder's functions for branches, loops and gradient rules.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use crate::builder::{self, Arg, BuildControl, Clause, Ops, Thunk};
 use crate::error::Result;
-use crate::op::{CondOp, CustomGradOp, WhileOp};
+use crate::op::{CondOp, CustomGradOp, CustomRules, WhileOp};
+use crate::region::Region;
 use crate::tensor::Tensor;
 
 fn args(tensors: Vec<Tensor>) -> Vec<Arg<Tensor>> {
@@ -42,8 +45,16 @@ pub(super) fn custom_grad(
 ) -> Result<SmallVec<[Tensor; 1]>> {
     let (values, rest) = operands.split_at(op.values);
     let (inputs, captures) = rest.split_at(op.inputs);
-    let rule = |ops: &mut Ops, cotangents: &[Tensor]| {
-        Ok(args(ops.inline(&op.rule, &[cotangents, captures].concat())?))
+    let applied = |rule: &Arc<Region>| -> builder::Rule<'_> {
+        let (rule, captures) = (rule.clone(), captures.to_vec());
+        Box::new(move |ops, given| Ok(args(ops.inline(&rule, &[given, &captures].concat())?)))
     };
-    Ok(builder::custom_grad(ops, values.to_vec(), inputs.to_vec(), rule)?.into())
+    let rules = match &op.rules {
+        CustomRules::Reverse(rule) => builder::Rules::Reverse(applied(rule)),
+        CustomRules::Forward(rule) => builder::Rules::Forward(applied(rule)),
+        CustomRules::Both { reverse, forward } => {
+            builder::Rules::Both { reverse: applied(reverse), forward: applied(forward) }
+        }
+    };
+    Ok(builder::custom_derivative(ops, values.to_vec(), inputs.to_vec(), rules)?.into())
 }

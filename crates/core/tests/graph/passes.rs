@@ -488,8 +488,8 @@ fn long_chains_and_shared_regions_cost_what_they_are() {
     let mut graph = Graph::new();
     let mut x = graph.parameter(0, ty(DType::F32, &[]));
     for _ in 0..20_000 {
-        let rule = body.clone();
-        let op = defn_core::op::CustomGradOp { values: 1, inputs: 1, rule };
+        let rules = defn_core::op::CustomRules::Reverse(body.clone());
+        let op = defn_core::op::CustomGradOp { values: 1, inputs: 1, rules };
         x = graph.emit_one(Op::CustomGrad(op), &[x, x]).unwrap();
         x = graph.emit_one(Op::Binary(BinaryOp::MAX), &[x, x]).unwrap();
     }

@@ -9,7 +9,8 @@ use defn_core::builder::{
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::mesh::Mesh;
 use defn_core::op::{
-    AllReduceOp, BinaryOp, CondOp, CustomGradOp, HookOp, Literal, Op, Starts, UserBlockOp, WhileOp,
+    AllReduceOp, BinaryOp, CondOp, CustomGradOp, CustomRules, HookOp, Literal, Op, Starts, UserBlockOp,
+    WhileOp,
 };
 use defn_core::print::display;
 use defn_core::region::Region;
@@ -261,7 +262,7 @@ fn control() -> Region {
         let op = CondOp { branches: [branch(BinaryOp::ADD), branch(BinaryOp::DIVIDE)].into_iter().collect() };
         let chosen = g.emit_one(Op::Cond(op), &[ended[0], ended[1], v[2]])?;
         let rule = Arc::new(region(&inputs[1..2], 0, |_, v| Ok(v.to_vec())));
-        let op = Op::CustomGrad(CustomGradOp { values: 1, inputs: 1, rule });
+        let op = Op::CustomGrad(CustomGradOp { values: 1, inputs: 1, rules: CustomRules::Reverse(rule) });
         let ruled = g.emit_one(op, &[chosen, v[1]])?;
         let marked = g.mark(ruled, "here".into())?;
         let stopped = g.stop_grad(marked)?;

@@ -4,7 +4,7 @@ use crate::common::{edges, scalar, tensor, vector};
 use defn_core::backend::Operand;
 use defn_core::builder::{
     Arg, BuildCreate, BuildElementwise, BuildLinalg, BuildReduce, BuildShape, Builder, Cut, Ops, PadMode,
-    Source, Start, cond, custom_grad, while_,
+    Rules, Source, Start, cond, custom_derivative, while_,
 };
 use defn_core::op::{Op, ReduceOp};
 use defn_core::scalar::wrap;
@@ -530,8 +530,10 @@ fn conditionals_and_loops_run_at_once_outside_of_a_trace() {
     .unwrap();
     assert_eq!((integers(&last[0]), floats(&last[1])), (vec![5], vec![5.0, 11.0]));
 
-    let values =
-        custom_grad(&mut ops, vec![x.clone()], vec![x.clone()], |_, g| Ok(vec![g[0].clone().into()]));
+    let values = {
+        let rule = Rules::Reverse(Box::new(|_, g| Ok(vec![g[0].clone().into()])));
+        custom_derivative(&mut ops, vec![x.clone()], vec![x.clone()], rule)
+    };
     assert_eq!(floats(&values.unwrap()[0]), [1.0, 2.0]);
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::{
-    BinaryOp, Block, CompositeBlock, CondOp, CustomGradOp, FoldOp, HookOp, Op, UnaryOp, UserBlockOp, WhileOp,
-    WindowFoldOp,
+    BinaryOp, Block, CompositeBlock, CondOp, CustomGradOp, CustomRules, FoldOp, HookOp, Op, UnaryOp,
+    UserBlockOp, WhileOp, WindowFoldOp,
 };
 use defn_core::region::Region;
 use defn_core::{DType, Scalar, TensorType};
@@ -91,7 +91,11 @@ pub fn control(dtype: DType) -> Table {
         table.must(Op::Cond(op), &[&operand_from(DType::S8, &[], &[choice]), &x, &scalar], close);
     }
     let rule = region(std::slice::from_ref(&vector), 1, |_, v| [v[0]].into_iter().collect());
-    table.must(Op::CustomGrad(CustomGradOp { values: 1, inputs: 1, rule }), &[&x, &y], Closeness::Exact);
+    table.must(
+        Op::CustomGrad(CustomGradOp { values: 1, inputs: 1, rules: CustomRules::Reverse(rule) }),
+        &[&x, &y],
+        Closeness::Exact,
+    );
     table.must(Op::Hook(HookOp { slot: 0, name: None }), &[&x, &y], Closeness::Exact);
     let default = region(&types, 2, |graph, v| {
         let sum = binary(graph, BinaryOp::ADD, v[0], v[1]);

@@ -29,6 +29,7 @@ use crate::error::Result;
 use crate::grad::cotangent_type;
 use crate::graph::{Graph, Value};
 use crate::infer::reduce::require_real;
+use crate::op::CustomRules;
 use crate::region::Region;
 use crate::shape::Axes;
 
@@ -92,7 +93,7 @@ pub(crate) fn with_captures<B: Builder>(
     let results = rule(&mut graph, parameters[0], &parameters[1..])?;
     let region = Region::new(graph, types, 1, results.into());
     let values = std::slice::from_ref(value);
-    Ok(b.emit_custom_grad(Arc::new(region), values, inputs, captures)?.remove(0))
+    Ok(b.emit_custom_grad(CustomRules::Reverse(Arc::new(region)), values, inputs, captures)?.remove(0))
 }
 
 impl Table {

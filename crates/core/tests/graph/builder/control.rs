@@ -2,8 +2,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use defn_core::builder::{
-    Arg, BuildControl, BuildCreate, BuildElementwise, BuildReduce, Builder, Ops, Source, Thunk, cond,
-    custom_grad, while_,
+    Arg, BuildControl, BuildCreate, BuildElementwise, BuildReduce, Builder, Ops, Rules, Source, Thunk, cond,
+    custom_derivative, while_,
 };
 use defn_core::graph::Graph;
 use defn_core::location::Location;
@@ -284,10 +284,11 @@ fn custom_gradients_see_float_cotangents_without_names() {
     let seen = Cell::new(String::new());
     let of = |types: &[&str], results: usize| {
         text(trace(types, |ops, v| {
-            custom_grad(ops, vec![v[0].clone()], vec![v[1].clone()], |_, g| {
+            let rule = Rules::Reverse(Box::new(|_, g| {
                 seen.set(g.iter().map(|g| g.ty().to_string()).collect());
                 Ok(vec![g[0].clone().into(); results])
-            })
+            }));
+            custom_derivative(ops, vec![v[0].clone()], vec![v[1].clone()], rule)
         }))
     };
     assert_eq!(of(&["f16[x: 2]", "f16[x: 2]"], 1), "f16[x: 2]");

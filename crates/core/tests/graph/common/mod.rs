@@ -7,6 +7,7 @@ pub mod digest;
 mod drawing;
 mod factor;
 mod index;
+mod rules;
 mod sliding;
 
 use std::any::Any;
@@ -469,13 +470,8 @@ impl Random {
             }
             _ => {
                 let inputs: Values = (0..self.below(2)).map(|_| self.one(values)).collect();
-                // A rule takes cotangents: floats without names.
-                let cotangents = types(&state).into_iter().map(|ty| TensorType {
-                    dtype: DType::F32.merge(ty.dtype.to_float()),
-                    shape: ty.shape.without_names(),
-                });
-                let rule = self.region(cotangents.collect(), types(&captures), depth, Some(&types(&inputs)));
-                let op = CustomGradOp { values: state.len(), inputs: inputs.len(), rule: Arc::new(rule) };
+                let rules = self.rules([&types(&state), &types(&inputs), &types(&captures)], depth);
+                let op = CustomGradOp { values: state.len(), inputs: inputs.len(), rules };
                 (Op::CustomGrad(op), state.into_iter().chain(inputs).chain(captures).collect())
             }
         }

@@ -5,7 +5,9 @@ use defn_core::builder::{
 };
 use defn_core::grad::{value_and_grad, vjp, vjp_region};
 use defn_core::graph::{Graph, Value};
-use defn_core::op::{BinaryOp, Block, CompositeBlock, CustomGradOp, Op, Padding, Starts, UnaryOp};
+use defn_core::op::{
+    BinaryOp, Block, CompositeBlock, CustomGradOp, CustomRules, Op, Padding, Starts, UnaryOp,
+};
 use defn_core::shape::AxisList;
 use defn_core::{Axes, DType, ErrorKind, Number, Result, Shape, TensorType};
 
@@ -389,7 +391,7 @@ fn custom_rules_replace_the_derivative() {
     let rule = closed(std::slice::from_ref(&x), std::slice::from_ref(&x), multiply);
     let found = gradient(&[0.5, 1.0, -2.0], |graph, x| {
         let value = graph.exp(x)?;
-        let op = CustomGradOp { values: 1, inputs: 1, rule };
+        let op = CustomGradOp { values: 1, inputs: 1, rules: CustomRules::Reverse(rule) };
         // The rule captures x and declares that exp(x) has the slope x.
         let outputs = graph.emit(Op::CustomGrad(op), &[value, x, x])?;
         graph.multiply(outputs[0], 2)
