@@ -212,6 +212,13 @@ class Model(NamedTuple):
     steps: Any
 
 
+@pytest.mark.parametrize("fun", [dn.maximum, dn.minimum])
+def test_neither_operand_wins_against_nan(fun: Any) -> None:
+    for a, b in [(np.nan, 1.0), (1.0, np.nan), (np.nan, np.nan)]:
+        assert float(dn.jvp(fun, (a, b), (3.0, 5.0))[1]) == 0.0
+        assert [float(g) for g in dn.grad(fun, argnums=(0, 1))(a, b)] == [0.0, 0.0]
+
+
 def softplus(x: Any) -> Any:
     """Its value overflows, its derivative does not."""
     value = dn.log(dn.exp(x) + 1.0)

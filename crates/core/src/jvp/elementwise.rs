@@ -31,8 +31,8 @@ pub(super) fn binary(site: &mut Site<'_>, op: BinaryOp, t: &[Option<Value>]) -> 
             return Err(ErrorKind::NoGradient { op: op.name(), hint }.into());
         }
         BinaryOp::REMAINDER => return remainder(site, left, right).map(Some),
-        BinaryOp::MAX => [winner(site, left, right, BinaryOp::GREATER)?, None],
-        BinaryOp::MIN => [winner(site, left, right, BinaryOp::LESS)?, None],
+        BinaryOp::MAX => [winner(site, left, right, [BinaryOp::GREATER, BinaryOp::LESS])?, None],
+        BinaryOp::MIN => [winner(site, left, right, [BinaryOp::LESS, BinaryOp::GREATER])?, None],
         BinaryOp::Complex => {
             let parts = super::all(site, t)?;
             [Some(site.graph.emit_one(Op::Binary(op), &parts)?), None]
@@ -91,18 +91,22 @@ fn remainder(site: &mut Site<'_>, left: Option<Value>, right: Option<Value>) -> 
     difference(site, left, right)
 }
 
-/// The tangent of the operand that wins the comparison, half of each where the operands are equal.
+/// The tangent of the operand that wins its comparison, half of each where the operands are equal. Neither wins against
+/// a NaN.
 fn winner(
     site: &mut Site<'_>,
     left: Option<Value>,
     right: Option<Value>,
-    left_wins: BinaryOp,
+    [left_wins, right_wins]: [BinaryOp; 2],
 ) -> Result<Option<Value>> {
     let (a, b) = (site.input(0)?, site.input(1)?);
     let Some(both) = sum(site.graph, [left, right])? else { return Ok(None) };
-    let zero = site.zero_of(both)?;
-    let wins = site.graph.emit_one(Op::Binary(left_wins), &[a, b])?;
-    let chosen = site.graph.emit_one(Op::Select, &[wins, left.unwrap_or(zero), right.unwrap_or(zero)])?;
+    let mut chosen = site.zero_of(both)?;
+    for (tangent, wins) in [(right, right_wins), (left, left_wins)] {
+        let Some(tangent) = tangent else { continue };
+        let wins = site.graph.emit_one(Op::Binary(wins), &[a, b])?;
+        chosen = site.graph.emit_one(Op::Select, &[wins, tangent, chosen])?;
+    }
     let equal = site.graph.equal(a, b)?;
     let half = site.graph.multiply(both, 0.5)?;
     site.graph.emit_one(Op::Select, &[equal, half, chosen]).map(Some)
