@@ -2499,7 +2499,13 @@ def scan_leaves(
     reverse: bool,
     function: Callable[[list[Tensor], list[Tensor]], list[Tensor]],
 ) -> list[Tensor]: ...
-def scan(init: Any, over: Any, body: Callable[[Any, Any], tuple[Any, Any]]) -> tuple[Any, Any]: ...
+def scan(
+    init: Any,
+    over: Any,
+    body: Callable[[Any, Any], tuple[Any, Any]],
+    reverse: bool = False,
+    length: int | None = None,
+) -> tuple[Any, Any]: ...
 def cond(clauses: Sequence[tuple[Any, Callable[[], Any]]], otherwise: Callable[[], Any]) -> Any: ...
 def if_(
     pred: Any, then: Any, otherwise: Any = 0

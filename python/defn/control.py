@@ -317,12 +317,17 @@ def scan(
     over: Any,
     body: Callable[[Any, Any], tuple[Any, Any]],
     *,
+    reverse: bool = False,
+    length: int | None = None,
     progress: bool | Callable[[int, int], object] | None = None,
 ) -> Any:
     """Repeat ``state, output = body(state, item)``, and return the last state and all outputs.
 
     ``over`` is a Python ``range``, or a container of tensors that are iterated together along their
-    first axes. It cannot be a ``dn.range``. ``progress`` is as in :func:`for_`.
+    first axes. It cannot be a ``dn.range``. With ``reverse`` the scan runs from the last item to
+    the first; the outputs stay in the order of the items. ``length`` is the number of items, for a
+    container without tensors: with ``over=None`` each item is ``None``. ``progress`` is as in
+    :func:`for_`.
 
     Shapes: those of the state; the body keeps them. Outputs get a new first axis.
     Dtypes: those of the state; the body keeps them. Python numbers are treated as in
@@ -330,17 +335,22 @@ def scan(
     Grad: through all iterations.
     Raises: ``ContainerError`` if ``over`` is a ``dn.range``, or the body does not return a pair, or
         returns a state of another structure or other types than it took, ``OptionError`` unless
-        ``body`` is a function, and for a ``progress`` that is neither a bool nor a function.
+        ``body`` is a function, for a ``length`` that is not the number of items, and for a
+        ``progress`` that is neither a bool nor a function.
 
     >>> total, partial = dn.scan(0, dn.tensor([1, 2, 3]), lambda s, x: (s + x, s + x))
     >>> int(total), partial.to_list()
     (6, [1, 3, 6])
+    >>> dn.scan(0, dn.tensor([1, 2, 3]), lambda s, x: (s + x, s + x), reverse=True)[1].to_list()
+    [6, 5, 3]
+    >>> dn.scan(1, None, lambda s, _: (s * 2, s), length=4)[1].to_list()
+    [1, 2, 4, 8]
     """
     _require_functions("scan(init, over, body)", body=body)
     show = _progress("scan", progress)
     if show is None:
-        return _core.scan(init, over, body)
-    total = len(over if isinstance(over, builtins.range) else _core.flatten_container(over)[0][0])
+        return _core.scan(init, over, body, reverse, length)
+    total = _trips(over) if length is None else length
 
     def step(state: tuple[Any, Any], item: Any) -> tuple[Any, Any]:
         inner, out = body(state[1], item)
@@ -348,8 +358,15 @@ def scan(
         hook(done, lambda count: show(int(count), total))
         return (done, inner), out
 
-    (_, last), outs = _core.scan((_core.as_type(0, "s64"), init), over, step)
+    start = (_core.as_type(0, "s64"), init)
+    (_, last), outs = _core.scan(start, over, step, reverse, length)
     return last, outs
+
+
+def _trips(over: Any) -> int:
+    """The number of items of a range or a container, if there are any."""
+    items = (over,) if isinstance(over, builtins.range) else _core.flatten_container(over)[0]
+    return len(items[0]) if items else 0
 
 
 @public

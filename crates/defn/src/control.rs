@@ -174,20 +174,77 @@ pub fn for_<A: Exprs>(init: A, over: Range<i32>, mut body: impl FnMut(A, Expr) -
 /// Tensors of other lengths along the first axis, or without one (`Option`), and a body that returns other types or
 /// another structure than it took (`Container`). The error comes out of [`Jit::call`](crate::Jit::call).
 #[track_caller]
-pub fn scan<A: Exprs, B: Exprs, O: Exprs>(init: A, over: &B, mut body: impl FnMut(A, B) -> (A, O)) -> (A, O) {
-    let location = Location::caller();
+pub fn scan<A: Exprs, B: Exprs, O: Exprs>(init: A, over: &B, body: impl FnMut(A, B) -> (A, O)) -> (A, O) {
+    scan_over(Location::caller(), init, over, None, false, body)
+}
+
+/// As [`scan`], from the last item to the first. Outputs stay in the order of the items.
+///
+/// ```
+/// use defn::prelude::*;
+/// use defn::scan_reverse;
+///
+/// // What is still to come at each position.
+/// let rest = jit(|x: Expr| scan_reverse(x.at(0).zeros_like(), &x, |sum, item| (&sum + item, sum)).1);
+/// assert_eq!(rest.call(tensor![1, 2, 3]?)?.to_vec::<i32>()?, [5, 3, 0]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`scan`].
+#[track_caller]
+pub fn scan_reverse<A: Exprs, B: Exprs, O: Exprs>(
+    init: A,
+    over: &B,
+    body: impl FnMut(A, B) -> (A, O),
+) -> (A, O) {
+    scan_over(Location::caller(), init, over, None, true, body)
+}
+
+/// As [`scan`], so many times and without items: repeats `(state, output) = body(state)`.
+///
+/// ```
+/// use defn::prelude::*;
+/// use defn::scan_times;
+///
+/// let powers = jit(|x: Expr| scan_times(x, 4, |power| (2 * &power, power)).1);
+/// assert_eq!(powers.call(Tensor::scalar(1)?)?.to_vec::<i32>()?, [1, 2, 4, 8]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// A body that returns other types or another structure than it took (`Container`). The error comes out of
+/// [`Jit::call`](crate::Jit::call).
+#[track_caller]
+pub fn scan_times<A: Exprs, O: Exprs>(init: A, length: usize, mut body: impl FnMut(A) -> (A, O)) -> (A, O) {
+    scan_over(Location::caller(), init, &(), Some(length), false, |state, ()| body(state))
+}
+
+/// A scan of so many trips, which are those of the items unless there are none.
+fn scan_over<A: Exprs, B: Exprs, O: Exprs>(
+    location: Location,
+    init: A,
+    over: &B,
+    length: Option<usize>,
+    reverse: bool,
+    mut body: impl FnMut(A, B) -> (A, O),
+) -> (A, O) {
     let form: RefCell<Option<O>> = RefCell::new(None);
     let outcome = tensors(&init).and_then(|state| {
         record(location, |ops| {
             let over_tensors = tensors(over)?;
-            let trips = common_length("scan", &over_tensors)?;
+            let trips = match length {
+                Some(length) => length,
+                None => common_length("scan", &over_tensors)?,
+            };
+            let counter = if i32::try_from(trips).is_ok() { DType::S32 } else { DType::S64 };
             let outputs = output_types(&state, &over_tensors, |state, items| {
                 let (_, out) = body(refill(&init, Ok(state)), refill(over, Ok(items)));
                 let types = tensors(&out)?.iter().map(|tensor| tensor.ty().clone()).collect();
                 form.replace(Some(out));
                 Ok(types)
             })?;
-            builder::scan(ops, DType::S32, trips, state, outputs, |ops, position, state| {
+            builder::scan(ops, counter, trips, reverse, state, outputs, |ops, position, state| {
                 let items = over_tensors.iter().map(|tensor| builder::item(ops, tensor, position));
                 let items = items.collect::<Result<Vec<_>>>()?;
                 let (next, out) = body(refill(&init, Ok(state.to_vec())), refill(over, Ok(items)));

@@ -85,7 +85,7 @@ pub mod mesh {
 pub use at::{Index, Part, Rows};
 pub use backend::{compiler, default_backend, set_default_backend, with_checks, with_default_backend};
 pub use compiled::Compiled;
-pub use control::{Exprs, associative_scan, cond, for_, scan, while_};
+pub use control::{Exprs, associative_scan, cond, for_, scan, scan_reverse, scan_times, while_};
 /// The error of every function of this crate that returns a [`Result`].
 ///
 /// ```

@@ -28,9 +28,32 @@ enum LoopIterable {
 }
 
 impl LoopIterable {
-    /// The iterable, and the trip count.
-    fn parse(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<(LoopIterable, i64)> {
-        let required = "a range, or tensors with a first axis to iterate over";
+    /// The iterable, and the trip count. `length` is the trip count where the caller gives it; without tensors, each item
+    /// is then the value itself.
+    fn parse(
+        op: &'static str,
+        value: &Bound<'_, PyAny>,
+        length: Option<&Bound<'_, PyAny>>,
+    ) -> Fallible<(LoopIterable, i64)> {
+        let (iterable, found) = LoopIterable::find(op, value)?;
+        let given = length.map(|length| trip_count(op, length).map(|trips| (length, trips))).transpose()?;
+        match (found, given) {
+            (Some(trips), None) => Ok((iterable, trips)),
+            (None, Some((_, trips))) => Ok((iterable, trips)),
+            (Some(trips), Some((_, given))) if given == trips => Ok((iterable, trips)),
+            (Some(trips), Some((length, _))) => {
+                let required = format!("{trips}, the number of items, or None");
+                Err(convert::bad(op, "length", length, &required)?)
+            }
+            (None, None) => {
+                let required = "a range, or tensors with a first axis to iterate over";
+                Err(convert::bad(op, "what is iterated over", value, required)?)
+            }
+        }
+    }
+
+    /// The iterable, and the number of its items, or `None` if it has no tensors.
+    fn find(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<(LoopIterable, Option<i64>)> {
         if let Ok(range) = value.cast::<PyRange>() {
             let (Ok(start), Ok(step), Ok(trips)) = (range.start(), range.step(), range.len()) else {
                 return Err(convert::bad(op, "what is iterated over", value, "a range of 64-bit integers")?);
@@ -43,7 +66,7 @@ impl LoopIterable {
             let fits = |value: i64| wrap(DType::S32, i128::from(value)) == i128::from(value);
             let dtype =
                 if fits(start) && fits(last) && fits(step) && fits(trips) { DType::S32 } else { DType::S64 };
-            return Ok((LoopIterable::Range { start, step, dtype }, trips));
+            return Ok((LoopIterable::Range { start, step, dtype }, Some(trips)));
         }
         let (tensors, tree) = tensors(op, value)?;
         let mut trips = None;
@@ -58,22 +81,16 @@ impl LoopIterable {
                 return Err(ErrorKind::ShapesDiffer { op, left, right: got }.into());
             }
         }
-        match trips {
-            Some(trips) => Ok((LoopIterable::Slices { tensors, tree: Box::new(tree) }, trips as i64)),
-            None => Err(convert::bad(op, "what is iterated over", value, required)?),
-        }
+        Ok((LoopIterable::Slices { tensors, tree: Box::new(tree) }, trips.map(|trips| trips as i64)))
     }
 
-    /// The dtype of the counter.
-    fn dtype(&self) -> DType {
+    /// The dtype of the counter of so many trips.
+    fn dtype(&self, trips: i64) -> DType {
         match self {
             LoopIterable::Range { dtype, .. } => *dtype,
-            LoopIterable::Slices { tensors, .. } => {
-                // The counter's final value is one more than the index of the last slice.
-                let trips = tensors.first().and_then(|tensor| tensor.ty().shape.sizes().first());
-                let fits = trips.is_none_or(|&trips| i32::try_from(trips).is_ok());
-                if fits { DType::S32 } else { DType::S64 }
-            }
+            // The counter's final value is one more than the index of the last slice.
+            LoopIterable::Slices { .. } if i32::try_from(trips).is_ok() => DType::S32,
+            LoopIterable::Slices { .. } => DType::S64,
         }
     }
 
@@ -121,6 +138,14 @@ impl LoopIterable {
     }
 }
 
+/// The number of trips that a caller asks for.
+fn trip_count(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<i64> {
+    match convert::index(value)? {
+        Some(trips) if trips >= 0 => Ok(trips),
+        Some(_) | None => Err(convert::bad(op, "length", value, "an int of at least 0, or None")?),
+    }
+}
+
 fn counter(ops: &mut Ops, dtype: DType, trip: i64) -> defn_core::Result<Tensor> {
     ops.constant(dtype, trip)
 }
@@ -139,9 +164,9 @@ fn for_<'py>(
     controlled(|| {
         let py = init.py();
         let Operands { args: init, tree } = operands("for_", init)?;
-        let (over, trips) = LoopIterable::parse("for_", over)?;
+        let (over, trips) = LoopIterable::parse("for_", over, None)?;
         let unroll = unrolling(unroll, trips)?;
-        let dtype = over.dtype();
+        let dtype = over.dtype(trips);
         let progress = match progress.filter(|progress| !progress.is_none()) {
             Some(progress) => hooks::push(Slot::Hook(HookSlot::scalar(progress.call1((trips,))?, dtype))),
             None => None,
@@ -289,18 +314,21 @@ fn unrolling(value: Option<&Bound<'_, PyAny>>, trips: i64) -> Fallible<i64> {
     }
 }
 
-/// Repeats a function of the state and an item, and stacks its outputs.
+/// Repeats a function of the state and an item, and stacks its outputs in the order of the items.
 #[pyfunction]
+#[pyo3(signature = (init, over, body, reverse = false, length = None))]
 fn scan<'py>(
     init: &Bound<'py, PyAny>,
     over: &Bound<'py, PyAny>,
     body: &Bound<'py, PyAny>,
+    reverse: bool,
+    length: Option<&Bound<'py, PyAny>>,
 ) -> Fallible<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     controlled(|| {
         let py = init.py();
         let Operands { args: init, tree } = operands("scan", init)?;
-        let (over, trips) = LoopIterable::parse("scan", over)?;
-        let dtype = over.dtype();
+        let (over, trips) = LoopIterable::parse("scan", over, length)?;
+        let dtype = over.dtype(trips);
         let step = |state: &[Tensor], trip: &Tensor| -> Fallible<(Vec<Arg<Tensor>>, Operands)> {
             let result = body.call1((container(py, &tree, state)?, over.item(py, trip)?))?;
             let Ok((next, out)) = result.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>() else {
@@ -340,14 +368,15 @@ fn scan<'py>(
 
         let types: Vec<TensorType> = outputs.iter().map(|output| output.ty().clone()).collect();
         let bridge = FaultCarrier::default();
-        let result =
-            builder::scan(&mut ops::builder()?, dtype, trips as usize, state, types, |_, trip, state| {
-                bridge.run_user_function(|| {
-                    let (next, out) = step(state, trip)?;
-                    let out = same_structure(py, "scan", "the body's output", out, "its first", &out_tree)?;
-                    Ok((next, out))
-                })
-            });
+        let body = |_: &mut Ops, position: &Tensor, state: &[Tensor]| {
+            bridge.run_user_function(|| {
+                let (next, out) = step(state, position)?;
+                let out = same_structure(py, "scan", "the body's output", out, "its first", &out_tree)?;
+                Ok((next, out))
+            })
+        };
+        let mut ops = ops::builder()?;
+        let result = builder::scan(&mut ops, dtype, trips as usize, reverse, state, types, body);
         let (mut last, mut outputs) = match bridge.into_result(result) {
             Ok(done) => done,
             Err(crate::error::Fault::Core(error)) => {

@@ -7,8 +7,8 @@ use crate::shape::{Shape, TensorType};
 use crate::tensor::Tensor;
 
 /// Repeats `body`, which takes the position and the state and returns the next state and the outputs, for so many positions,
-/// of the dtype of the counter. Returns the last state, and the outputs of all positions along new first axes; `outputs` are
-/// the types of those of one position.
+/// of the dtype of the counter; with `reverse`, from the last position to the first. Returns the last state, and the outputs
+/// along new first axes, each at its position; `outputs` are the types of those of one position.
 ///
 /// # Errors
 /// Those of a loop ([`while_`]), and those of `body`.
@@ -16,6 +16,7 @@ pub fn scan(
     ops: &mut Ops,
     counter: DType,
     trips: usize,
+    reverse: bool,
     state: Vec<Tensor>,
     outputs: impl IntoIterator<Item = TensorType>,
     mut body: impl FnMut(&mut Ops, &Tensor, &[Tensor]) -> Result<(Vec<Arg<Tensor>>, Vec<Arg<Tensor>>)>,
@@ -34,7 +35,9 @@ pub fn scan(
             Some(trips as u64),
             |ops, all| Ok(Arg::Value(ops.less(&all[0], trips as i64)?)),
             |ops, all| {
-                let (next, outputs) = body(ops, &all[0], &all[1..=states])?;
+                let position =
+                    if reverse { ops.subtract(trips as i64 - 1, &all[0])? } else { all[0].clone() };
+                let (next, outputs) = body(ops, &position, &all[1..=states])?;
                 let mut results = vec![Arg::Value(ops.add(&all[0], 1)?)];
                 results.extend(next);
                 for (buffer, value) in all[1 + states..].iter().zip(outputs) {
@@ -42,7 +45,7 @@ pub fn scan(
                     let value = ops.promote_weak("scan", value, &ty)?;
                     let row = ops.new_axis(value, 0, None)?;
                     let mut starts = vec![Start::Index(0); buffer.ty().shape.rank()];
-                    starts[0] = Start::Value(all[0].clone());
+                    starts[0] = Start::Value(position.clone());
                     results.push(Arg::Value(ops.put_slice(buffer, &starts, row)?));
                 }
                 Ok(results)
