@@ -2483,13 +2483,19 @@ def block(
     fun: Callable[..., Any],
     with_tag: bool,
 ) -> Any: ...
-def while_(init: Any, cond: Callable[[Any], Any], body: Callable[[Any], Any]) -> Any: ...
+def while_(
+    init: Any,
+    cond: Callable[[Any], Any],
+    body: Callable[[Any], Any],
+    snapshots: int | None = None,
+) -> Any: ...
 def for_(
     init: Any,
     over: Any,
     body: Callable[[Any, Any], Any],
     unroll: bool | int = False,
     progress: Callable[[int], Callable[[Any], object]] | None = None,
+    snapshots: int | None = None,
 ) -> Any: ...
 def scan_elements(elements: Any, axis: Axis) -> tuple[list[Tensor], Any, list[int], list[str]]: ...
 def scan_results(result: Any, structure: Any) -> list[Tensor]: ...
@@ -2505,6 +2511,7 @@ def scan(
     body: Callable[[Any, Any], tuple[Any, Any]],
     reverse: bool = False,
     length: int | None = None,
+    snapshots: int | None = None,
 ) -> tuple[Any, Any]: ...
 def cond(clauses: Sequence[tuple[Any, Callable[[], Any]]], otherwise: Callable[[], Any]) -> Any: ...
 def if_(

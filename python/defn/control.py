@@ -116,9 +116,15 @@ def while_(
     cond: Callable[[Any], Any],
     body: Callable[[Any], Any],
     *,
+    snapshots: int | None = None,
     progress: bool | Callable[[int, int | None], object] | None = None,
 ) -> Any:
     """Repeat ``body(state)`` while ``cond(state)`` is nonzero, and return the last state.
+
+    The gradient keeps some states and computes the others again. ``snapshots`` limits the number of
+    states that it keeps; without it, their number grows with the trips up to some hundreds, and a
+    trip is computed at most four times. Few snapshots take more time: 20 of them at most 8 times
+    the loop for 10^6 trips (Griewank and Walther, 2000).
 
     After each iteration ``progress`` is called with the number of finished iterations and ``None``,
     because the total is unknown. ``progress=True`` prints the number to standard error, at most ten
@@ -130,7 +136,8 @@ def while_(
     Grad: through all iterations, in memory independent of their number.
     Raises: ``ContainerError`` if the body returns another structure or other types than it took,
         ``ShapeError`` unless the condition is a scalar, ``OptionError`` unless ``cond`` and
-        ``body`` are functions, and for a ``progress`` that is neither a bool nor a function.
+        ``body`` are functions, for ``snapshots`` that are not a positive int, and for a
+        ``progress`` that is neither a bool nor a function.
 
     >>> int(dn.while_(1, lambda x: x < 100, lambda x: x * 2))
     128
@@ -138,7 +145,7 @@ def while_(
     _require_functions("while_(init, cond, body)", cond=cond, body=body)
     show = _progress("while_", progress)
     if show is None:
-        return _core.while_(init, cond, body)
+        return _core.while_(init, cond, body, snapshots)
 
     def next_state(state: tuple[Any, Any]) -> tuple[Any, Any]:
         done, inner = state[0] + 1, body(state[1])
@@ -146,7 +153,7 @@ def while_(
         return done, inner
 
     start = _core.as_type(0, "s64")
-    trips, last = _core.while_((start, init), lambda state: cond(state[1]), next_state)
+    trips, last = _core.while_((start, init), lambda state: cond(state[1]), next_state, snapshots)
     if progress is True:
         hook(trips, lambda count: _end_progress("while_", int(count)))
     return last
@@ -159,12 +166,16 @@ def for_(
     body: Callable[[Any, Any], Any],
     *,
     unroll: bool | int = False,
+    snapshots: int | None = None,
     progress: bool | Callable[[int, int], object] | None = None,
 ) -> Any:
     """Repeat ``state = body(state, item)`` for each item of a range or of a tensor's first axis.
 
     The result is the last state. ``unroll=n`` puts n iterations into the loop body; ``unroll=True``
-    unrolls the whole loop. After each iteration ``progress`` is called with the number of finished
+    unrolls the whole loop. ``snapshots`` is the number of states that the gradient keeps, as in
+    :func:`while_`; without it, it keeps all states of a loop of up to 4,096 trips, and those of
+    more trips if they fit in 64 MiB. Else it keeps the square root of their number, and computes
+    each trip once more. After each iteration ``progress`` is called with the number of finished
     iterations and their total. ``progress=True`` prints both to standard error, at most a hundred
     times.
 
@@ -175,8 +186,9 @@ def for_(
     Grad: through all iterations.
     Raises: ``ContainerError`` if the body returns another structure or other types than it took,
         ``OptionError`` unless ``body`` is a function, for an ``unroll`` that is neither a bool nor
-        an int of at least 1, for one of more than 1 with a range whose bounds are tensors, and for
-        a ``progress`` that is neither a bool nor a function.
+        an int of at least 1, for one of more than 1 with a range whose bounds are tensors, for
+        ``snapshots`` that are not a positive int, and for a ``progress`` that is neither a bool nor
+        a function.
 
     >>> int(dn.for_(0, range(5), lambda total, i: total + i))
     10
@@ -191,11 +203,12 @@ def for_(
                     f"for_: unroll is {unroll!r} for a range with tensor bounds, "
                     "False or 1 is required"
                 )
-            return _for_bounds(init, over, body, show)
+            return _for_bounds(init, over, body, show, snapshots)
         over = plain
     if show is None:
-        return _core.for_(init, over, body, unroll)
-    return _core.for_(init, over, body, unroll, lambda total: lambda done: show(int(done), total))
+        return _core.for_(init, over, body, unroll, None, snapshots)
+    tell = lambda total: lambda done: show(int(done), total)  # noqa: E731
+    return _core.for_(init, over, body, unroll, tell, snapshots)
 
 
 def _require_functions(call: str, **functions: Any) -> None:
@@ -257,6 +270,7 @@ def _for_bounds(
     over: range,
     body: Callable[[Any, Any], Any],
     show: Callable[[int, int], object] | None,
+    snapshots: int | None,
 ) -> Any:
     """A loop whose bounds are tensors: its trip count is known only at run time."""
     step = over.step
@@ -280,7 +294,7 @@ def _for_bounds(
             hook(counts, tell)
         return next_item, after
 
-    return _core.while_((start, init), goes_on, next_state)[1]
+    return _core.while_((start, init), goes_on, next_state, snapshots)[1]
 
 
 def for_until(
@@ -319,6 +333,7 @@ def scan(
     *,
     reverse: bool = False,
     length: int | None = None,
+    snapshots: int | None = None,
     progress: bool | Callable[[int, int], object] | None = None,
 ) -> Any:
     """Repeat ``state, output = body(state, item)``, and return the last state and all outputs.
@@ -326,8 +341,8 @@ def scan(
     ``over`` is a Python ``range``, or a container of tensors that are iterated together along their
     first axes. It cannot be a ``dn.range``. With ``reverse`` the scan runs from the last item to
     the first; the outputs stay in the order of the items. ``length`` is the number of items, for a
-    container without tensors: with ``over=None`` each item is ``None``. ``progress`` is as in
-    :func:`for_`.
+    container without tensors: with ``over=None`` each item is ``None``. ``snapshots``
+    and ``progress`` are as in :func:`for_`.
 
     Shapes: those of the state; the body keeps them. Outputs get a new first axis.
     Dtypes: those of the state; the body keeps them. Python numbers are treated as in
@@ -335,8 +350,8 @@ def scan(
     Grad: through all iterations.
     Raises: ``ContainerError`` if ``over`` is a ``dn.range``, or the body does not return a pair, or
         returns a state of another structure or other types than it took, ``OptionError`` unless
-        ``body`` is a function, for a ``length`` that is not the number of items, and for a
-        ``progress`` that is neither a bool nor a function.
+        ``body`` is a function, for a ``length`` that is not the number of items, for ``snapshots``
+        that are not a positive int, and for a ``progress`` that is neither a bool nor a function.
 
     >>> total, partial = dn.scan(0, dn.tensor([1, 2, 3]), lambda s, x: (s + x, s + x))
     >>> int(total), partial.to_list()
@@ -349,7 +364,7 @@ def scan(
     _require_functions("scan(init, over, body)", body=body)
     show = _progress("scan", progress)
     if show is None:
-        return _core.scan(init, over, body, reverse, length)
+        return _core.scan(init, over, body, reverse, length, snapshots)
     total = _trips(over) if length is None else length
 
     def step(state: tuple[Any, Any], item: Any) -> tuple[Any, Any]:
@@ -359,7 +374,7 @@ def scan(
         return (done, inner), out
 
     start = (_core.as_type(0, "s64"), init)
-    (_, last), outs = _core.scan(start, over, step, reverse, length)
+    (_, last), outs = _core.scan(start, over, step, reverse, length, snapshots)
     return last, outs
 
 

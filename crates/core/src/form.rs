@@ -167,12 +167,14 @@ pub fn form(op: &Op) -> Form {
         }
         OpClass::While(op) => {
             regions.extend(["cond", "body"]);
-            smallvec![
+            let mut arguments = smallvec![
                 operands("initial", 0, Some(op.state)),
                 operands("captures", op.state, None),
                 option("state", op.state),
                 option("trips", op.trips.map_or(Attr::None, |trips| Attr::Number(trips.into())))
-            ]
+            ];
+            arguments.extend(op.snapshots.map(|count| option("snapshots", count)));
+            arguments
         }
         OpClass::CustomGrad(op) => {
             let mut arguments = smallvec![

@@ -275,7 +275,7 @@ mod tests {
         let x = graph.parameter(0, TensorType::scalar(DType::S32));
         let body = Region::new(graph, vec![TensorType::scalar(DType::S32)], 1, [x].into_iter().collect());
         let body = Arc::new(body);
-        let op = WhileOp { state: 1, trips: None, cond: body.clone(), body };
+        let op = WhileOp { state: 1, trips: None, snapshots: None, cond: body.clone(), body };
         assert_eq!(
             problem(Op::While(op), &[(0, 0)]),
             "%1 = while: the condition takes 1 parameters of (s32), the node passes 1 of (f32)"

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use defn_core as core;
-use defn_core::builder::{self, Arg, BuildCreate, Ops};
+use defn_core::builder::{self, Arg, BuildCreate, Ops, ScanOptions};
 use defn_core::trace::Trace;
 use defn_core::{DType, ErrorKind, Location, Result, Shape, TensorType};
 
@@ -244,7 +244,8 @@ fn scan_over<A: Exprs, B: Exprs, O: Exprs>(
                 form.replace(Some(out));
                 Ok(types)
             })?;
-            builder::scan(ops, counter, trips, reverse, state, outputs, |ops, position, state| {
+            let options = ScanOptions { counter, trips, reverse, snapshots: None };
+            builder::scan(ops, options, state, outputs, |ops, position, state| {
                 let items = over_tensors.iter().map(|tensor| builder::item(ops, tensor, position));
                 let items = items.collect::<Result<Vec<_>>>()?;
                 let (next, out) = body(refill(&init, Ok(state.to_vec())), refill(over, Ok(items)));

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use defn_core::builder::{self, Arg, BuildControl, Clause, Ops, Rule, Rules, Thunk};
+use defn_core::builder::{self, Arg, BuildControl, Clause, LoopOptions, Ops, Rule, Rules, Thunk};
 use defn_core::{Error, Name, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyTuple};
@@ -122,21 +122,39 @@ pub(crate) fn controlled<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
     result
 }
 
+/// The number of states that the gradient of a loop may keep.
+pub(crate) fn snapshot_count(op: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Option<usize>> {
+    let Some(value) = value.filter(|value| !value.is_none()) else { return Ok(None) };
+    match convert::index(value)? {
+        Some(count @ 1..=MOST_SNAPSHOTS) => Ok(Some(count as usize)),
+        Some(_) | None => {
+            let required = format!("an int from 1 to {MOST_SNAPSHOTS}, or None");
+            Err(convert::bad(op, "snapshots", value, &required)?)
+        }
+    }
+}
+
+/// More snapshots than any loop has memory for.
+const MOST_SNAPSHOTS: i64 = 1 << 30;
+
 /// Repeats `body` on a state while `cond` returns a nonzero value.
 #[pyfunction]
+#[pyo3(signature = (init, cond, body, snapshots = None))]
 fn while_<'py>(
     init: &Bound<'py, PyAny>,
     cond: &Bound<'py, PyAny>,
     body: &Bound<'py, PyAny>,
+    snapshots: Option<&Bound<'py, PyAny>>,
 ) -> Fallible<Bound<'py, PyAny>> {
     controlled(|| {
         let py = init.py();
+        let snapshots = snapshot_count("while_", snapshots)?;
         let Operands { args: state, tree } = operands("while_", init)?;
         let bridge = FaultCarrier::default();
         let result = builder::while_(
             &mut ops::builder()?,
             state,
-            None,
+            LoopOptions { trips: None, snapshots },
             |_, state| {
                 bridge.run_user_function(|| {
                     let predicate = cond.call1((container(py, &tree, state)?,))?;

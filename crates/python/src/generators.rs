@@ -1,6 +1,8 @@
 //! Loops over ranges and over the first axis of tensors: `for_` and `scan`, composed of the core's `while_`.
 
-use defn_core::builder::{self, Arg, BuildControl, BuildCreate, BuildElementwise, Builder, Ops};
+use defn_core::builder::{
+    self, Arg, BuildControl, BuildCreate, BuildElementwise, Builder, LoopOptions, Ops, ScanOptions,
+};
 use defn_core::scalar::wrap;
 use defn_core::trace::{Trace, Tracing};
 use defn_core::{DType, ErrorKind, Shape, Tensor, TensorType};
@@ -9,7 +11,8 @@ use pyo3::types::{PyBool, PyRange, PyRangeMethods};
 
 use crate::containers::Tree;
 use crate::control::{
-    FaultCarrier, Operands, container, controlled, finish_loop, operands, same_structure, tensors,
+    FaultCarrier, Operands, container, controlled, finish_loop, operands, same_structure, snapshot_count,
+    tensors,
 };
 use crate::convert;
 use crate::error::Fallible;
@@ -153,16 +156,18 @@ fn counter(ops: &mut Ops, dtype: DType, trip: i64) -> defn_core::Result<Tensor> 
 /// Repeats a function of the state and an item. `progress` receives the trip count and returns the function
 /// that is called with the number of completed iterations after each one.
 #[pyfunction]
-#[pyo3(signature = (init, over, body, unroll = None, progress = None))]
+#[pyo3(signature = (init, over, body, unroll = None, progress = None, snapshots = None))]
 fn for_<'py>(
     init: &Bound<'py, PyAny>,
     over: &Bound<'py, PyAny>,
     body: &Bound<'py, PyAny>,
     unroll: Option<&Bound<'py, PyAny>>,
     progress: Option<&Bound<'py, PyAny>>,
+    snapshots: Option<&Bound<'py, PyAny>>,
 ) -> Fallible<Bound<'py, PyAny>> {
     controlled(|| {
         let py = init.py();
+        let snapshots = snapshot_count("for_", snapshots)?;
         let Operands { args: init, tree } = operands("for_", init)?;
         let (over, trips) = LoopIterable::parse("for_", over, None)?;
         let unroll = unrolling(unroll, trips)?;
@@ -203,7 +208,7 @@ fn for_<'py>(
             let result = builder::while_(
                 &mut ops::builder()?,
                 [vec![Arg::Value(last)], init].concat(),
-                Some(looped as u64),
+                LoopOptions { trips: Some(looped as u64), snapshots },
                 |ops, state| Ok(Arg::Value(ops.less(&state[0], looped * unroll)?)),
                 |ops, state| {
                     let mut trip = state[0].clone();
@@ -316,16 +321,18 @@ fn unrolling(value: Option<&Bound<'_, PyAny>>, trips: i64) -> Fallible<i64> {
 
 /// Repeats a function of the state and an item, and stacks its outputs in the order of the items.
 #[pyfunction]
-#[pyo3(signature = (init, over, body, reverse = false, length = None))]
+#[pyo3(signature = (init, over, body, reverse = false, length = None, snapshots = None))]
 fn scan<'py>(
     init: &Bound<'py, PyAny>,
     over: &Bound<'py, PyAny>,
     body: &Bound<'py, PyAny>,
     reverse: bool,
     length: Option<&Bound<'py, PyAny>>,
+    snapshots: Option<&Bound<'py, PyAny>>,
 ) -> Fallible<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     controlled(|| {
         let py = init.py();
+        let snapshots = snapshot_count("scan", snapshots)?;
         let Operands { args: init, tree } = operands("scan", init)?;
         let (over, trips) = LoopIterable::parse("scan", over, length)?;
         let dtype = over.dtype(trips);
@@ -376,7 +383,8 @@ fn scan<'py>(
             })
         };
         let mut ops = ops::builder()?;
-        let result = builder::scan(&mut ops, dtype, trips as usize, reverse, state, types, body);
+        let options = ScanOptions { counter: dtype, trips: trips as usize, reverse, snapshots };
+        let result = builder::scan(&mut ops, options, state, types, body);
         let (mut last, mut outputs) = match bridge.into_result(result) {
             Ok(done) => done,
             Err(crate::error::Fault::Core(error)) => {

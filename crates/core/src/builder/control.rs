@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::draft::{BranchResult, Draft, ResultType, check_predicate, merge_branch_results, unify_captures};
-use super::{Arg, BuildCreate, BuildElementwise, BuildReduce, Builder, Ops};
+use super::{Arg, BuildCreate, BuildElementwise, BuildReduce, Builder, LoopOptions, Ops};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::grad::cotangent_type;
@@ -88,11 +88,12 @@ pub trait BuildControl: Builder + Sized {
         &mut self,
         cond: Arc<Region>,
         body: Arc<Region>,
-        trips: Option<u64>,
+        options: LoopOptions,
         state: &[Self::V],
         captures: &[Self::V],
     ) -> Result<SmallVec<[Self::V; 1]>> {
-        let op = Op::While(WhileOp { state: state.len(), trips, cond, body });
+        let LoopOptions { trips, snapshots } = options;
+        let op = Op::While(WhileOp { state: state.len(), trips, snapshots, cond, body });
         self.emit(op, &[state, captures].concat())
     }
 

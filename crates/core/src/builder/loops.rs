@@ -14,11 +14,25 @@ use crate::shape::{Shape, TensorType};
 use crate::tensor::Tensor;
 use crate::vectorize::{self, NamedAxes, NamedAxis, join_into, position};
 
+/// What is known of a loop, and how its gradient is computed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LoopOptions {
+    /// The trip count, if the caller knows it.
+    pub trips: Option<u64>,
+    /// The number of states that the gradient may keep, at least 1. Without it the gradient decides.
+    pub snapshots: Option<usize>,
+}
+
+impl From<Option<u64>> for LoopOptions {
+    fn from(trips: Option<u64>) -> LoopOptions {
+        LoopOptions { trips, snapshots: None }
+    }
+}
+
 /// A traced function of a loop's state. It is traced again if the state gains vectorized axes.
 type StateFn<'a, R> = &'a mut dyn FnMut(&mut Ops, &[Tensor]) -> Result<R>;
 
 /// Repeats `body` on the state while `condition` returns a scalar that is not zero, and returns the last state.
-/// `trips` is the trip count, if the caller knows it.
 ///
 /// The state has its initial vectorized axes and those that the body adds; both functions may be traced several times
 /// to find them. If the condition is vectorized, the loop runs for each position separately, and the condition's axes
@@ -33,17 +47,17 @@ type StateFn<'a, R> = &'a mut dyn FnMut(&mut Ops, &[Tensor]) -> Result<R>;
 pub fn while_<'a>(
     ops: &mut Ops,
     init: impl IntoIterator<Item = impl Into<Arg<Tensor>>>,
-    trips: Option<u64>,
+    options: impl Into<LoopOptions>,
     mut condition: impl FnMut(&mut Ops, &[Tensor]) -> Result<Arg<Tensor>> + 'a,
     mut body: impl FnMut(&mut Ops, &[Tensor]) -> Result<Vec<Arg<Tensor>>> + 'a,
 ) -> Result<Vec<Tensor>> {
-    repeat(ops, init.into_iter().map(Into::into).collect(), trips, &mut condition, &mut body)
+    repeat(ops, init.into_iter().map(Into::into).collect(), options.into(), &mut condition, &mut body)
 }
 
 fn repeat(
     ops: &mut Ops,
     init: Vec<Arg<Tensor>>,
-    trips: Option<u64>,
+    options: LoopOptions,
     condition: StateFn<'_, Arg<Tensor>>,
     body: StateFn<'_, Vec<Arg<Tensor>>>,
 ) -> Result<Vec<Tensor>> {
@@ -66,7 +80,7 @@ fn repeat(
             check_predicate("while", &predicate.leaf_type(0))?;
             let axes = predicate.lanes[0].clone();
             drop(predicate);
-            return loop_over_positions(ops, state, &axes, condition, body);
+            return loop_over_positions(ops, state, &axes, options, (condition, body));
         }
         let traced = Draft::trace(ops, "while_", &types, |ops, state| body(ops, &wrap(state)));
         if by_position && traced.is_err() {
@@ -127,7 +141,7 @@ fn repeat(
         let flat: Vec<Tensor> = state.iter().map(Tensor::flat).collect();
         let body = Arc::new(body);
         let last = ops
-            .emit_while(Arc::new(condition), body.clone(), trips, &flat, &captures)
+            .emit_while(Arc::new(condition), body.clone(), options, &flat, &captures)
             .map_err(|error| with_origins(error, &state, &body))?;
         return Ok(last.into_iter().zip(&lanes).map(|(tensor, axes)| tensor.with_vectorized(axes)).collect());
     }
@@ -139,8 +153,8 @@ fn loop_over_positions(
     ops: &mut Ops,
     init: Vec<Tensor>,
     axes: &NamedAxes,
-    condition: StateFn<'_, Arg<Tensor>>,
-    body: StateFn<'_, Vec<Arg<Tensor>>>,
+    options: LoopOptions,
+    (condition, body): (StateFn<'_, Arg<Tensor>>, StateFn<'_, Vec<Arg<Tensor>>>),
 ) -> Result<Vec<Tensor>> {
     let count: usize = axes.iter().map(|(_, size)| size).product();
     if count == 0 {
@@ -173,7 +187,8 @@ fn loop_over_positions(
             }
             let guard = position::enter(ops, axes, at)?;
             let inner = inner.into_iter().map(Arg::Value).collect();
-            let done = repeat(ops, inner, None, &mut *condition, &mut *body);
+            let options = LoopOptions { trips: None, ..options };
+            let done = repeat(ops, inner, options, &mut *condition, &mut *body);
             drop(guard);
             let mut next = vec![Arg::Value(ops.add(at, 1)?)];
             for (all, result) in state[1..].iter().zip(done?) {

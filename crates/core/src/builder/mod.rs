@@ -52,7 +52,7 @@ pub use fold::{FoldFunction, reduce, window_reduce};
 pub use fourier::{BuildFourier, FFT_EPS, FftLength, FftNorm};
 pub use index::BuildIndex;
 pub use linalg::{BuildLinalg, Contracted};
-pub use loops::{promoted_dtype, while_};
+pub use loops::{LoopOptions, promoted_dtype, while_};
 pub use matrix::{BuildMatrix, NormOrder};
 pub use missing::BuildMissing;
 pub use ops::{
@@ -61,7 +61,7 @@ pub use ops::{
 pub use order::BuildOrder;
 pub use quantile::{BuildQuantile, QuantileMethod};
 pub use reduce::BuildReduce;
-pub use scan::{item, scan};
+pub use scan::{ScanOptions, item, scan};
 pub use search::{Bins, BuildSearch, Side};
 pub use sequence::{BuildSequence, Overlap};
 pub use sets::{BuildSets, UniqueOutputs, Uniques};

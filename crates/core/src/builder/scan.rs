@@ -1,26 +1,37 @@
 //! Loops that keep an output of each trip.
 
-use super::{Arg, BuildCreate, BuildElementwise, BuildShape, Builder, Ops, Start, while_};
+use super::{Arg, BuildCreate, BuildElementwise, BuildShape, Builder, LoopOptions, Ops, Start, while_};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::{Shape, TensorType};
 use crate::tensor::Tensor;
 
-/// Repeats `body`, which takes the position and the state and returns the next state and the outputs, for so many positions,
-/// of the dtype of the counter; with `reverse`, from the last position to the first. Returns the last state, and the outputs
+/// The positions of a scan.
+#[derive(Clone, Copy, Debug)]
+pub struct ScanOptions {
+    /// The dtype of the position.
+    pub counter: DType,
+    /// The number of positions.
+    pub trips: usize,
+    /// Whether the last position comes first.
+    pub reverse: bool,
+    /// As that of [`LoopOptions`].
+    pub snapshots: Option<usize>,
+}
+
+/// Repeats `body`, which takes the position and the state and returns the next state and the outputs. Returns the last state, and the outputs
 /// along new first axes, each at its position; `outputs` are the types of those of one position.
 ///
 /// # Errors
 /// Those of a loop ([`while_`]), and those of `body`.
 pub fn scan(
     ops: &mut Ops,
-    counter: DType,
-    trips: usize,
-    reverse: bool,
+    options: ScanOptions,
     state: Vec<Tensor>,
     outputs: impl IntoIterator<Item = TensorType>,
     mut body: impl FnMut(&mut Ops, &Tensor, &[Tensor]) -> Result<(Vec<Arg<Tensor>>, Vec<Arg<Tensor>>)>,
 ) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
+    let ScanOptions { counter, trips, reverse, snapshots } = options;
     let states = state.len();
     let mut all = vec![ops.constant(counter, 0)?];
     all.extend(state);
@@ -32,7 +43,7 @@ pub fn scan(
         all = while_(
             ops,
             all,
-            Some(trips as u64),
+            LoopOptions { trips: Some(trips as u64), snapshots },
             |ops, all| Ok(Arg::Value(ops.less(&all[0], trips as i64)?)),
             |ops, all| {
                 let position =

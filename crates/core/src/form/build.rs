@@ -114,6 +114,7 @@ impl Reader<'_> {
                 Op::While(WhileOp {
                     state: self.attribute("state")?,
                     trips: self.integer("trips")?,
+                    snapshots: if self.has("snapshots") { self.integer("snapshots")? } else { None },
                     cond: cond.clone(),
                     body: body.clone(),
                 })

@@ -33,13 +33,18 @@ pub(super) struct SavedStates {
     stack: Option<Stack>,
 }
 
-struct Stack {
-    slots: usize,
-    /// The positions, among the changing leaves, of the saved ones: those that the gradient reads, and all
-    /// that are needed to recompute these.
-    leaves: Vec<usize>,
+/// The leaves that are saved.
+pub(super) struct Saved {
+    /// Their positions among the changing leaves: those that the gradient reads, and all that are needed to recompute
+    /// these.
+    pub leaves: Vec<usize>,
     /// From leaves and constants to the next values of the saved leaves.
     step: Region,
+}
+
+struct Stack {
+    slots: usize,
+    saved: Saved,
     /// For each checkpoint, the number of trips before it.
     positions: Value,
     /// For each saved leaf, its value at each checkpoint.
@@ -48,28 +53,24 @@ struct Stack {
     count: Value,
 }
 
-/// The leaves that must be saved, and the part of the body that computes them.
-fn rematerialization(plan: &LoopPlan) -> Result<(Vec<usize>, Region)> {
-    let mut leaves = plan.taped.clone();
-    let body = region::without_hook_calls(&plan.body)?;
-    loop {
-        let step = region::with_results(&body, &leaves)?;
-        let used = region::used_inputs(&step);
-        let more: Vec<usize> =
-            (0..plan.variant.len()).filter(|leaf| used[*leaf] || leaves.contains(leaf)).collect();
-        if more == leaves {
-            return Ok((leaves, step));
-        }
-        leaves = more;
-    }
+/// The number of checkpoints, and of states on the tape, for states of so many bytes and a loop of so many trips. Even,
+/// so that every second one can be dropped.
+///
+/// Of a known number of trips it is the square root: each trip is computed once more then. Of an unknown number it is what
+/// a loop of few trips can allocate at no cost that matters.
+fn slots(bytes: usize, trips: Option<u64>) -> usize {
+    let most = (TAPE_BYTES / (3 * bytes.max(1))).max(32);
+    let wanted = match trips {
+        Some(trips) => (trips.isqrt() as usize).saturating_add(2),
+        None => (SMALL_BYTES / bytes.max(1)).clamp(128, 1024),
+    };
+    wanted.clamp(32, most) & !1
 }
 
-/// The number of checkpoints, and of states on the tape. Even, so that every second one can be dropped.
-fn slots(bytes: usize) -> usize {
-    (TAPE_BYTES / (3 * bytes.max(1))).clamp(32, 128) & !1
-}
+/// The size in bytes up to which checkpoints of a loop are cheap to allocate, even if it has few trips.
+const SMALL_BYTES: usize = 256 << 10;
 
-fn select(graph: &mut Graph, pred: Value, on_true: Value, on_false: Value) -> Result<Value> {
+pub(super) fn select(graph: &mut Graph, pred: Value, on_true: Value, on_false: Value) -> Result<Value> {
     graph.emit_one(Op::Select, &[pred, on_true, on_false])
 }
 
@@ -80,20 +81,17 @@ pub(super) fn forward(
     leaves: &[Value],
     constants: &[Value],
 ) -> Result<(Values, SavedStates)> {
-    let (saved_leaves, step) = rematerialization(plan)?;
+    let saved = Saved::new(plan)?;
     let count = leaves.len();
     let zero = integer(graph, 0)?;
-    let arguments: Vec<Value> = leaves.iter().chain(constants).copied().collect();
-    let continues = inline(graph, &plan.cond, &arguments)?[0];
-    if saved_leaves.is_empty() {
-        let state: Vec<Value> = leaves.iter().copied().chain([continues, zero]).collect();
-        let outputs = run(graph, plan, &state, constants, None)?;
-        let saved = SavedStates { trips: outputs[count + 1], stack: None };
-        return Ok((outputs[..count].into(), saved));
+    if saved.leaves.is_empty() {
+        let (finals, trips) = counted(graph, plan, leaves, constants)?;
+        return Ok((finals, SavedStates { trips, stack: None }));
     }
 
-    let types: Vec<&TensorType> = saved_leaves.iter().map(|&leaf| &plan.body.inputs()[leaf]).collect();
-    let slots = slots(types.iter().map(|ty| ty.byte_size()).sum());
+    let continues = goes_on(graph, plan, leaves, constants)?;
+    let types: Vec<&TensorType> = saved.leaves.iter().map(|&leaf| &plan.body.inputs()[leaf]).collect();
+    let slots = slots(types.iter().map(|ty| ty.byte_size()).sum(), plan.trips);
     // The reverse needs `slots` more, and one slot for writes that are discarded.
     let capacity = 2 * slots + 1;
     let stride = integer(graph, slots)?;
@@ -117,7 +115,7 @@ pub(super) fn forward(
             let stored = select(graph, full, half, stored)?;
             let twice = graph.multiply(stride, 2)?;
             let stride = select(graph, full, twice, stride)?;
-            let values = std::iter::once(trips).chain(saved_leaves.iter().map(|&leaf| state[leaf]));
+            let values = std::iter::once(trips).chain(saved.leaves.iter().map(|&leaf| state[leaf]));
             let buffers = buffers
                 .into_iter()
                 .zip(values)
@@ -136,14 +134,32 @@ pub(super) fn forward(
     )?;
     let stack = Stack {
         slots,
-        leaves: saved_leaves,
-        step,
+        saved,
         positions: outputs[count + 4],
         buffers: outputs[count + 5..].to_vec(),
         count: outputs[count + 2],
     };
     let trips = outputs[count + 1];
     Ok((outputs[..count].into(), SavedStates { trips, stack: Some(stack) }))
+}
+
+/// Whether the loop has a trip from these leaves.
+fn goes_on(graph: &mut Graph, plan: &LoopPlan, leaves: &[Value], constants: &[Value]) -> Result<Value> {
+    let arguments: Vec<Value> = leaves.iter().chain(constants).copied().collect();
+    Ok(inline(graph, &plan.cond, &arguments)?[0])
+}
+
+/// The loop without anything kept: its last leaves, and the number of its trips.
+pub(super) fn counted(
+    graph: &mut Graph,
+    plan: &LoopPlan,
+    leaves: &[Value],
+    constants: &[Value],
+) -> Result<(Values, Value)> {
+    let (continues, zero) = (goes_on(graph, plan, leaves, constants)?, integer(graph, 0)?);
+    let state: Vec<Value> = leaves.iter().copied().chain([continues, zero]).collect();
+    let outputs = run(graph, plan, &state, constants, None)?;
+    Ok((outputs[..leaves.len()].into(), outputs[leaves.len() + 1]))
 }
 
 /// Runs at most `stride` trips of the loop. State: the leaves, their predicate, the trips so far.
@@ -241,7 +257,7 @@ pub(super) fn reverse(
                 buffers.iter().map(|&buffer| read(graph, buffer, top)).collect::<Result<_>>()?;
 
             let schedule = stack.schedule(graph, end, top, here)?;
-            let leaves = stack.advance(graph, plan, &leaves, schedule.advance, constants)?;
+            let leaves = stack.saved.advance(graph, plan, &leaves, schedule.advance, constants)?;
             let above = graph.add(top, 1)?;
             let there = graph.add(here, schedule.advance)?;
             let mut pushed = vec![write(graph, positions, above, there)?];
@@ -301,42 +317,6 @@ impl Stack {
         })
     }
 
-    /// The arguments of `step`: it takes all leaves of the loop and reads the saved ones.
-    fn arguments(&self, plan: &LoopPlan, leaves: &[Value], constants: &[Value]) -> Vec<Value> {
-        let mut arguments = vec![leaves[0]; plan.variant.len()];
-        for (&leaf, &value) in self.leaves.iter().zip(leaves) {
-            arguments[leaf] = value;
-        }
-        arguments.extend(constants);
-        arguments
-    }
-
-    /// Runs some trips.
-    fn advance(
-        &self,
-        graph: &mut Graph,
-        plan: &LoopPlan,
-        leaves: &[Value],
-        trips: Value,
-        constants: &[Value],
-    ) -> Result<Vec<Value>> {
-        let state: Vec<Value> = std::iter::once(trips).chain(leaves.iter().copied()).collect();
-        let outputs = region::while_(
-            graph,
-            None,
-            &state,
-            constants,
-            |graph, state, _| graph.greater(state[0], 0),
-            |graph, state, constants| {
-                let remaining = graph.subtract(state[0], 1)?;
-                let arguments = self.arguments(plan, &state[1..], constants);
-                let next = inline(graph, &self.step, &arguments)?;
-                Ok(std::iter::once(remaining).chain(next).collect())
-            },
-        )?;
-        Ok(outputs[1..].to_vec())
-    }
-
     /// Runs some trips and writes the state before each onto tapes.
     fn tape(
         &self,
@@ -360,16 +340,117 @@ impl Stack {
             |graph, state, captures| {
                 let mut next = vec![graph.add(state[0], 1)?];
                 let leaves = &state[1..tapes_at];
-                let arguments = self.arguments(plan, leaves, &captures[1..]);
-                next.extend(inline(graph, &self.step, &arguments)?);
+                next.extend(self.saved.next(graph, plan, leaves, &captures[1..])?);
                 for (&leaf, &tape) in plan.taped.iter().zip(&state[tapes_at..]) {
-                    let position = self.leaves.iter().position(|other| *other == leaf);
-                    let position = position.expect("what the gradient reads is kept");
-                    next.push(write(graph, tape, state[0], leaves[position])?);
+                    next.push(write(graph, tape, state[0], leaves[self.saved.position(leaf)])?);
                 }
                 Ok(next)
             },
         )?;
         Ok(outputs[tapes_at..].to_vec())
+    }
+}
+
+impl Saved {
+    /// The leaves that must be saved, and the part of the body that computes them.
+    pub fn new(plan: &LoopPlan) -> Result<Saved> {
+        let mut leaves = plan.taped.clone();
+        let body = region::without_hook_calls(&plan.body)?;
+        loop {
+            let step = region::with_results(&body, &leaves)?;
+            let used = region::used_inputs(&step);
+            let more: Vec<usize> =
+                (0..plan.variant.len()).filter(|leaf| used[*leaf] || leaves.contains(leaf)).collect();
+            if more == leaves {
+                return Ok(Saved { leaves, step });
+            }
+            leaves = more;
+        }
+    }
+
+    /// The position of a changing leaf among those that are saved.
+    pub fn position(&self, leaf: usize) -> usize {
+        self.leaves.iter().position(|other| *other == leaf).expect("what the gradient reads is kept")
+    }
+
+    /// The saved leaves one trip later.
+    fn next(
+        &self,
+        graph: &mut Graph,
+        plan: &LoopPlan,
+        leaves: &[Value],
+        constants: &[Value],
+    ) -> Result<Values> {
+        // The step takes all leaves of the loop and reads the saved ones.
+        let mut arguments = vec![leaves[0]; plan.variant.len()];
+        for (&leaf, &value) in self.leaves.iter().zip(leaves) {
+            arguments[leaf] = value;
+        }
+        arguments.extend(constants);
+        inline(graph, &self.step, &arguments)
+    }
+
+    /// Runs some trips.
+    pub fn advance(
+        &self,
+        graph: &mut Graph,
+        plan: &LoopPlan,
+        leaves: &[Value],
+        trips: Value,
+        constants: &[Value],
+    ) -> Result<Vec<Value>> {
+        let state: Vec<Value> = std::iter::once(trips).chain(leaves.iter().copied()).collect();
+        let outputs = region::while_(
+            graph,
+            None,
+            &state,
+            constants,
+            |graph, state, _| graph.greater(state[0], 0),
+            |graph, state, constants| {
+                let remaining = graph.subtract(state[0], 1)?;
+                let next = self.next(graph, plan, &state[1..], constants)?;
+                Ok(std::iter::once(remaining).chain(next).collect())
+            },
+        )?;
+        Ok(outputs[1..].to_vec())
+    }
+
+    /// Writes the saved leaves before each of some trips into buffers, from the position `first` on; at least the leaves
+    /// that are given.
+    pub fn tape(
+        &self,
+        graph: &mut Graph,
+        plan: &LoopPlan,
+        (leaves, buffers): (&[Value], &[Value]),
+        (first, trips): (Value, Value),
+        constants: &[Value],
+    ) -> Result<Vec<Value>> {
+        let mut state = vec![first];
+        state.extend(leaves);
+        for (&buffer, &leaf) in buffers.iter().zip(leaves) {
+            state.push(write(graph, buffer, first, leaf)?);
+        }
+        let end = graph.add(first, trips)?;
+        let last = graph.subtract(end, 1)?;
+        let captures: Vec<Value> = std::iter::once(last).chain(constants.iter().copied()).collect();
+        let buffers_at = 1 + leaves.len();
+        let outputs = region::while_(
+            graph,
+            None,
+            &state,
+            &captures,
+            |graph, state, captures| graph.less(state[0], captures[0]),
+            |graph, state, captures| {
+                let position = graph.add(state[0], 1)?;
+                let leaves = self.next(graph, plan, &state[1..buffers_at], &captures[1..])?;
+                let mut next = vec![position];
+                next.extend(&leaves);
+                for (&buffer, &leaf) in state[buffers_at..].iter().zip(&leaves) {
+                    next.push(write(graph, buffer, position, leaf)?);
+                }
+                Ok(next)
+            },
+        )?;
+        Ok(outputs[buffers_at..].to_vec())
     }
 }

@@ -13,6 +13,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::binomial::{self, Snapshots};
 use super::products::{Trips, reverse_tape};
 use super::region::{self, Draft, HookCalls, Pullback, convert};
 use super::{Contribution, Site, Vjp, checkpoint, cotangent_type, reach};
@@ -28,11 +29,16 @@ use crate::shape::{Shape, Sizes, TensorType};
 /// The target size in bytes of tapes and checkpoints of a loop.
 pub(super) const TAPE_BYTES: usize = 64 << 20;
 
+/// The number of trips up to which a tape may be longer than [`TAPE_BYTES`].
+const FEW_TRIPS: usize = 1 << 12;
+
 /// A loop prepared for its reverse. Its regions have inputs without names: the changing leaves of the state,
 /// then the constants, which are the captures and the unchanged leaves.
 pub(super) struct LoopPlan {
     state: usize,
     pub trips: Option<u64>,
+    /// The number of snapshots, if the user chose it.
+    snapshots: Option<usize>,
     /// The operands of the loop that are changing leaves.
     pub variant: Vec<usize>,
     /// The operands that are constants.
@@ -73,6 +79,8 @@ enum SavedStates {
     Tapes { tapes: Vec<Value>, length: usize },
     /// Some states; the others are recomputed from them.
     Checkpoints(Box<checkpoint::SavedStates>),
+    /// The same, in a given number.
+    Snapshots(Box<Snapshots>),
 }
 
 impl LoopPlan {
@@ -105,8 +113,20 @@ impl LoopPlan {
         let pullback = pullback(&body, variant.len(), &active, &needed)?;
         let used = region::used_inputs(&pullback);
         let taped = (0..variant.len()).filter(|&leaf| used[leaf]).collect();
-        let (state, trips) = (op.state, op.trips);
-        Ok(Some(LoopPlan { state, trips, variant, constants, cond, body, active, needed, pullback, taped }))
+        let (state, trips, snapshots) = (op.state, op.trips, op.snapshots);
+        Ok(Some(LoopPlan {
+            state,
+            trips,
+            snapshots,
+            variant,
+            constants,
+            cond,
+            body,
+            active,
+            needed,
+            pullback,
+            taped,
+        }))
     }
 
     /// Splits the loop's operands into changing leaves and constants.
@@ -124,8 +144,10 @@ impl LoopPlan {
     fn tape_length(&self) -> Option<usize> {
         let trips = usize::try_from(self.trips?).ok()?;
         let bytes = self.state_bytes(&self.taped).checked_mul(trips)?;
-        // A longer tape would leave too little memory for the computation itself.
-        (bytes <= 16 * TAPE_BYTES).then_some(trips)
+        // A longer tape would leave too little memory for the computation itself. Few trips have large states, whose
+        // second evaluation takes long.
+        let most = if trips <= FEW_TRIPS { 16 * TAPE_BYTES } else { TAPE_BYTES };
+        (bytes <= most).then_some(trips)
     }
 }
 
@@ -190,12 +212,16 @@ fn pullback(body: &Region, leaves: usize, active: &[usize], needed: &[usize]) ->
 /// Adds a loop that keeps the values for its reverse. Returns the loop's outputs without names.
 pub(super) fn forward(graph: &mut Graph, plan: LoopPlan, operands: Values) -> Result<(Values, SavedLoop)> {
     let (leaves, constants) = plan.split(&operands);
-    let (finals, states) = match plan.tape_length() {
-        Some(length) => {
+    let (finals, states) = match (plan.snapshots, plan.tape_length()) {
+        (Some(count), length) if length.is_none_or(|length| length > count) && !plan.taped.is_empty() => {
+            let (finals, snapshots) = binomial::forward(graph, &plan, &leaves, &constants, count)?;
+            (finals, SavedStates::Snapshots(Box::new(snapshots)))
+        }
+        (_, Some(length)) => {
             let (finals, tapes) = taping(graph, &plan, &leaves, &constants, length)?;
             (finals, SavedStates::Tapes { tapes, length })
         }
-        None => {
+        (_, None) => {
             let (finals, states) = checkpoint::forward(graph, &plan, &leaves, &constants)?;
             (finals, SavedStates::Checkpoints(Box::new(states)))
         }
@@ -347,6 +373,7 @@ fn reverse(
             reverse_tape(graph, plan, trips, tapes, &constants, &carried)?
         }
         SavedStates::Checkpoints(states) => checkpoint::reverse(graph, plan, states, &constants, &carried)?,
+        SavedStates::Snapshots(states) => binomial::reverse(graph, plan, states, &constants, &carried)?,
     };
     let leaves = plan.active.iter().map(|&leaf| plan.variant[leaf]);
     let captures = plan.needed.iter().map(|&constant| plan.constants[constant]);

@@ -14,6 +14,7 @@
 //! - The gradient of a complex `z` is the `G` with `dL = real(G * dz)`. Holomorphic functions multiply by their
 //!   derivative, without a conjugate.
 
+mod binomial;
 pub(crate) mod block;
 mod checkpoint;
 mod collective;

@@ -278,6 +278,27 @@ pub(super) fn reverse_tape(
     Ok(outputs[1..].to_vec())
 }
 
+/// Carries cotangents from the trip before `end` down to `begin`, at most `most` trips.
+pub(super) fn reverse_span(
+    graph: &mut Graph,
+    plan: &LoopPlan,
+    most: usize,
+    (begin, end): (Value, Value),
+    sources: (&[Value], &[Value]),
+    carried: &[Value],
+) -> Result<Vec<Value>> {
+    let span = (None, end, Some(begin));
+    let collected = Collected::of(plan)?;
+    let trips = Trips { count: end, known: None, most: Some(most) };
+    let rows = collected.as_ref().and_then(|collected| collected.rows(trips)).filter(|&rows| most <= rows);
+    match (&collected, rows) {
+        (Some(collected), Some(rows)) => {
+            reverse_chunk(graph, plan, (collected, rows), span, sources, carried)
+        }
+        _ => Ok(reverse_trips(graph, plan, None, span, sources, carried)?.0),
+    }
+}
+
 /// Carries cotangents through as many trips as stacks have rows, or fewer.
 fn reverse_chunk(
     graph: &mut Graph,

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::loops::{self, LoopPlan};
 use super::{ReversePass, reach};
-use crate::builder::{BuildElementwise, Builder};
+use crate::builder::{BuildElementwise, Builder, LoopOptions};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Value, Values};
@@ -238,7 +238,7 @@ impl Pullback {
 /// are left out.
 pub(crate) fn while_(
     graph: &mut Graph,
-    trips: Option<u64>,
+    options: impl Into<LoopOptions>,
     state: &[Value],
     captures: &[Value],
     cond: impl FnOnce(&mut Graph, &[Value], &[Value]) -> Result<Value>,
@@ -271,7 +271,8 @@ pub(crate) fn while_(
         .iter()
         .map(|&input| if input < state.len() { state[input] } else { captures[input - state.len()] })
         .collect();
-    let op = Op::While(WhileOp { state: state.len(), trips, cond, body });
+    let LoopOptions { trips, snapshots } = options.into();
+    let op = Op::While(WhileOp { state: state.len(), trips, snapshots, cond, body });
     graph.push(op, &operands)
 }
 

@@ -4,7 +4,7 @@
 //! result whose tangent is needed. A leaf that the body passes on unchanged keeps its tangent, as a capture does.
 
 use super::{Control, Tangents, materialized, push, tangent_type};
-use crate::builder::Builder;
+use crate::builder::{Builder, LoopOptions};
 use crate::error::Result;
 use crate::grad::{loops as reverse, reach, region};
 use crate::graph::{Graph, Value, Values};
@@ -51,7 +51,7 @@ pub(super) fn while_(
     };
     let outputs = region::while_(
         graph,
-        op.trips,
+        LoopOptions { trips: op.trips, snapshots: op.snapshots },
         &state,
         &captures,
         |graph, state, captures| {

@@ -28,6 +28,8 @@ pub struct WhileOp {
     pub state: usize,
     /// The trip count, if it was known while tracing.
     pub trips: Option<u64>,
+    /// The number of states that its gradient may keep, if the user chose it.
+    pub snapshots: Option<usize>,
     /// The region from state and captures to one scalar predicate.
     pub cond: Arc<Region>,
     /// The region from state and captures to the next state, of the same types.

@@ -50,5 +50,11 @@ pub(super) fn without_others(op: &WhileOp, needed: &[bool]) -> Result<WhileOp> {
     };
     let results = op.body.results().iter().zip(needed).filter(|(_, is_needed)| **is_needed);
     let body = kept(&op.body, results.map(|(value, _)| *value).collect())?;
-    Ok(WhileOp { state: count, cond: kept(&op.cond, op.cond.results().clone())?, body, trips: op.trips })
+    Ok(WhileOp {
+        state: count,
+        cond: kept(&op.cond, op.cond.results().clone())?,
+        body,
+        trips: op.trips,
+        snapshots: op.snapshots,
+    })
 }

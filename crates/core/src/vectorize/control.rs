@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::builder::{self, Arg, BuildControl, Clause, Ops, Thunk};
+use crate::builder::{self, Arg, BuildControl, Clause, LoopOptions, Ops, Thunk};
 use crate::error::Result;
 use crate::op::{CondOp, CustomGradOp, CustomRules, WhileOp};
 use crate::region::Region;
@@ -33,8 +33,9 @@ pub(super) fn while_(ops: &mut Ops, op: &WhileOp, operands: &[Tensor]) -> Result
     let condition = |ops: &mut Ops, state: &[Tensor]| {
         Ok(Arg::Value(ops.inline(&op.cond, &[state, captures].concat())?.remove(0)))
     };
+    let options = LoopOptions { trips: op.trips, snapshots: op.snapshots };
     let body = |ops: &mut Ops, state: &[Tensor]| Ok(args(ops.inline(&op.body, &[state, captures].concat())?));
-    Ok(builder::while_(ops, state.to_vec(), op.trips, condition, body)?.into())
+    Ok(builder::while_(ops, state.to_vec(), options, condition, body)?.into())
 }
 
 /// Values with a given gradient rule and a vectorized operand.

@@ -151,7 +151,7 @@ fn every_device_comes_to_every_exchange() {
         || Arc::new(region(f32s(&[]), |g, x| Ok(vec![g.all_reduce(x, AllReduceOp::Sum, &groups)?])));
     let holds = Arc::new(region(f32s(&[]), |g, x| Ok(vec![g.less(x, 9)?])));
     let looped = |trips| {
-        let op = WhileOp { state: 1, trips, cond: holds.clone(), body: exchange() };
+        let op = WhileOp { state: 1, trips, snapshots: None, cond: holds.clone(), body: exchange() };
         region(f32s(&[]), |g, x| Ok(vec![g.emit_one(Op::While(op), &[x])?]))
     };
     assert!(mesh::check(&looped(Some(3)), 2).is_ok());

@@ -251,7 +251,8 @@ fn control() -> Region {
     region(&[i.clone(), x.clone(), x], 1, |g, v| {
         let cond = region(&inputs, 1, |g, v| Ok(vec![g.less(v[0], 10)?]));
         let body = region(&inputs, 1, |g, v| Ok(vec![g.add(v[0], 1)?, g.multiply(v[1], v[2])?]));
-        let op = WhileOp { state: 2, trips: None, cond: Arc::new(cond), body: Arc::new(body) };
+        let op =
+            WhileOp { state: 2, trips: None, snapshots: None, cond: Arc::new(cond), body: Arc::new(body) };
         let ended = g.emit(Op::While(op), &[v[0], v[1], v[2]])?;
         let branch = |op: BinaryOp| {
             Arc::new(region(&inputs[1..], 2, |g, v| {

@@ -337,7 +337,7 @@ fn doubling() -> WhileOp {
     let twice = graph.push(Op::Binary(BinaryOp::ADD), &[x, x]).unwrap()[0];
     let next = graph.push(Op::Binary(BinaryOp::ADD), &[twice, y]).unwrap();
     let body = Region::new(graph, inputs, 1, next);
-    WhileOp { state: 1, trips: None, cond: Arc::new(cond), body: Arc::new(body) }
+    WhileOp { state: 1, trips: None, snapshots: None, cond: Arc::new(cond), body: Arc::new(body) }
 }
 
 proptest! {

@@ -88,7 +88,7 @@ fn counted(
         let next = g.add(v[0], 1).unwrap();
         std::iter::once(next).chain(body(g, v)).collect()
     });
-    let op = WhileOp { state: state.len() + 1, trips: None, cond, body };
+    let op = WhileOp { state: state.len() + 1, trips: None, snapshots: None, cond, body };
     region(&inner[1..], 0, |g, v| {
         let zero = g.constant(DType::S32, 0).unwrap();
         let operands: Vec<Value> = std::iter::once(zero).chain(v.iter().copied()).collect();
@@ -452,7 +452,7 @@ fn endless_loops_stop_when_they_are_asked_to() {
             let inner = [x.clone()];
             let cond = region(&inner, 0, |g, _| vec![g.constant(DType::F32, cond).unwrap()]);
             let body = region(&inner, 0, |g, v| vec![g.multiply(v[0], body).unwrap()]);
-            let op = WhileOp { state: 1, trips: None, cond, body };
+            let op = WhileOp { state: 1, trips: None, snapshots: None, cond, body };
             let program = region(&inner, 0, |g, v| g.emit(Op::While(op), v).unwrap().to_vec());
             let error = run(&CpuCompiler::new(), &program, &Stops(AtomicUsize::new(0), 2)).unwrap_err();
             assert!(error.to_string().contains("stopped"), "{error}");

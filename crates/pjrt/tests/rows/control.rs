@@ -71,7 +71,7 @@ pub fn control(dtype: DType) -> Table {
             .collect()
     });
     for from in [0.0, 9.0] {
-        let op = WhileOp { state: 2, trips: None, cond: cond.clone(), body: body.clone() };
+        let op = WhileOp { state: 2, trips: None, snapshots: None, cond: cond.clone(), body: body.clone() };
         table.must(Op::While(op), &[&operand_from(DType::S32, &[], &[from]), &x, &y], close);
     }
     // A loop in a branch, with a condition of the type itself.
@@ -82,7 +82,9 @@ pub fn control(dtype: DType) -> Table {
             let less = binary(graph, BinaryOp::SUBTRACT, v[1], v[1]);
             [binary(graph, BinaryOp::MULTIPLY, v[0], v[1]), less].into_iter().collect()
         });
-        graph.push(Op::While(WhileOp { state: 2, trips: Some(1), cond, body }), v).expect("the operands fit")
+        graph
+            .push(Op::While(WhileOp { state: 2, trips: Some(1), snapshots: None, cond, body }), v)
+            .expect("the operands fit")
     });
     let identity = region(&inner, 0, |_, v| v.iter().copied().collect());
     for choice in [0.0, 1.0] {

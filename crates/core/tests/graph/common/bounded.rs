@@ -62,7 +62,7 @@ fn counted(op: &WhileOp, trips: i32) -> WhileOp {
     let one = push(&mut graph, Op::Constant(number(1)), &[]);
     results.push(push(&mut graph, Op::Binary(BinaryOp::ADD), &[count, one]));
     let body = Region::new(graph, inputs, state + 1, results);
-    WhileOp { state: state + 1, trips: None, cond: Arc::new(cond), body: Arc::new(body) }
+    WhileOp { state: state + 1, trips: None, snapshots: None, cond: Arc::new(cond), body: Arc::new(body) }
 }
 
 fn number(value: i32) -> Scalar {

@@ -18,8 +18,8 @@ use defn_core::builder::Builder;
 use defn_core::form::name;
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::{
-    ArgOp, BinaryOp, Block, CompositeBlock, CondOp, CustomGradOp, HookOp, Literal, Op, Padding, ReduceOp,
-    RuntimeCallOp, Starts, TieBreak, Tolerance, UnaryOp, UserBlockOp, WhileOp,
+    ArgOp, BinaryOp, Block, CompositeBlock, CondOp, HookOp, Literal, Op, Padding, ReduceOp, RuntimeCallOp,
+    Starts, TieBreak, Tolerance, UnaryOp, UserBlockOp, WhileOp,
 };
 use defn_core::region::Region;
 use defn_core::shape::{Axis, AxisList, Name, Sizes};
@@ -456,7 +456,13 @@ impl Random {
                 let cond = self.region(types(&state), types(&captures), depth, Some(&predicate));
                 let body = self.region(types(&state), types(&captures), depth, Some(&types(&state)));
                 let trips = if self.flip() { Some(u64::MAX) } else { None };
-                let op = WhileOp { state: state.len(), trips, cond: Arc::new(cond), body: Arc::new(body) };
+                let op = WhileOp {
+                    state: state.len(),
+                    trips,
+                    snapshots: None,
+                    cond: Arc::new(cond),
+                    body: Arc::new(body),
+                };
                 (Op::While(op), state.into_iter().chain(captures).collect())
             }
             2 => {
@@ -470,9 +476,8 @@ impl Random {
             }
             _ => {
                 let inputs: Values = (0..self.below(2)).map(|_| self.one(values)).collect();
-                let rules = self.rules([&types(&state), &types(&inputs), &types(&captures)], depth);
-                let op = CustomGradOp { values: state.len(), inputs: inputs.len(), rules };
-                (Op::CustomGrad(op), state.into_iter().chain(inputs).chain(captures).collect())
+                let types = [&types(&state)[..], &types(&inputs), &types(&captures)];
+                (self.custom_grad(types, depth), state.into_iter().chain(inputs).chain(captures).collect())
             }
         }
     }

@@ -1,18 +1,14 @@
 //! Random rules of custom derivatives.
 
 use defn_core::dtype::DType;
-use defn_core::op::CustomRules;
+use defn_core::op::{CustomGradOp, CustomRules, Op};
 use defn_core::shape::TensorType;
 
 use super::Random;
 
 impl Random {
-    /// Rules of any mode, for values, inputs and captures of these types.
-    pub(super) fn rules(
-        &mut self,
-        [values, inputs, captures]: [&[TensorType]; 3],
-        depth: usize,
-    ) -> CustomRules {
+    /// A custom derivative, with rules of any mode, for values, inputs and captures of these types.
+    pub(super) fn custom_grad(&mut self, [values, inputs, captures]: [&[TensorType]; 3], depth: usize) -> Op {
         // Rules take and give floats without names.
         let floats = |types: &[TensorType], least: DType| -> Vec<TensorType> {
             let float = |ty: &TensorType| least.merge(ty.dtype.to_float());
@@ -24,10 +20,11 @@ impl Random {
         };
         let reverse = rule(cotangents, inputs);
         let forward = rule(tangents, values);
-        match self.below(3) {
+        let rules = match self.below(3) {
             0 => CustomRules::Forward(forward),
             1 => CustomRules::Both { reverse, forward },
             _ => CustomRules::Reverse(reverse),
-        }
+        };
+        Op::CustomGrad(CustomGradOp { values: values.len(), inputs: inputs.len(), rules })
     }
 }

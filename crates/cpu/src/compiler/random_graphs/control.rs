@@ -407,7 +407,7 @@ impl Scope<'_, '_> {
             Some(next)
         })?;
         let known = !asks && self.source.below(2) == 0;
-        let op = WhileOp { state: count, trips: known.then_some(trips as u64), cond, body };
+        let op = WhileOp { state: count, trips: known.then_some(trips as u64), snapshots: None, cond, body };
         self.push(Op::While(op), &operands).map(drop)
     }
 

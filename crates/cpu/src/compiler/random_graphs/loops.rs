@@ -45,7 +45,7 @@ impl RandomProgram {
         let mut operands: Vec<Value> =
             self.region.inputs().iter().enumerate().map(|(at, ty)| graph.parameter(at, ty.clone())).collect();
         operands.push(number(&mut graph, 0)?);
-        let op = Op::While(WhileOp { state: states.len(), trips: None, cond, body });
+        let op = Op::While(WhileOp { state: states.len(), trips: None, snapshots: None, cond, body });
         let results = graph.push(op, &operands).ok()?;
         let region = Arc::new(Region::new(graph, self.region.inputs().to_vec(), count, results));
         Some(RandomProgram { region, arguments: self.arguments.clone(), ..*self })
