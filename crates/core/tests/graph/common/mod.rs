@@ -10,8 +10,7 @@ mod index;
 mod rules;
 mod sliding;
 
-use std::any::Any;
-use std::sync::Arc;
+use std::{any::Any, sync::Arc};
 
 use defn_core::backend::{Backend, Buffer, BufferState, Buffers, HostMemory, Operand};
 use defn_core::builder::Builder;
