@@ -425,3 +425,32 @@ class Partly:
 
 def test_annotations_of_fields_are_resolved_one_by_one() -> None:
     assert dn.jit(lambda p: dn.broadcast(p.x, (p.n,)))(Partly(1.0, 2)).shape == (2,)
+
+
+def test_definitions_that_a_function_closes_over_are_told_apart() -> None:
+    square, cube = (lambda x: x * x), (lambda x: x * x * x)
+    for fun, want in ((square, 4.0), (cube, 12.0)):
+        slope = dn.grad(fun)
+
+        def call(x: Any, slope: Any = slope) -> Any:
+            return slope(x)
+
+        def close_over(slope: Any = slope) -> Any:
+            return lambda x: slope(x)
+
+        assert float(dn.jit(call)(2.0)) == want
+        assert float(dn.jit(close_over())(2.0)) == want
+        assert dn.jit(dn.vmap(slope))(dn.tensor([2.0])).to_list() == [want]
+    product = lambda x, y: x * y * y  # noqa: E731
+    for argnums, want in ((0, 9.0), (1, 12.0)):
+        derivative = dn.grad(product, argnums=argnums)
+        assert float(dn.jit(lambda x, y, d=derivative: d(x, y))(2.0, 3.0)) == want
+
+
+def test_derivatives_with_and_without_a_second_part_are_told_apart() -> None:
+    pair = lambda x: (x * x, x)  # noqa: E731
+    assert [float(x) for x in dn.jacobian(pair)(3.0)] == [6.0, 1.0]
+    assert [float(x) for x in dn.jacobian(pair, has_aux=True)(3.0)] == [6.0, 3.0]
+    assert [float(x) for x in dn.grad(pair, has_aux=True)(3.0)] == [6.0, 3.0]
+    with pytest.raises(dn.ContainerError):
+        dn.grad(pair)(3.0)

@@ -225,7 +225,7 @@ struct VersionTable {
 struct FunctionIdentity {
     code: usize,
     is_method: bool,
-    gradient: Option<(Vec<i64>, bool, Derivative, usize)>,
+    gradient: Option<(Vec<i64>, bool, Derivative, bool, usize)>,
     marked: Vec<String>,
     donate: Vec<Donated>,
 }
@@ -297,7 +297,7 @@ impl SharedVersions {
                         address
                     }
                 };
-                Some((spec.argnums.clone(), spec.single, spec.derivative, transform))
+                Some((spec.argnums.clone(), spec.single, spec.derivative, spec.has_aux, transform))
             }
         };
         let identity = FunctionIdentity {

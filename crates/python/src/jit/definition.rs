@@ -3,6 +3,7 @@
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use super::function::WrappedFunction;
 use super::settings::Settings;
@@ -40,6 +41,19 @@ impl Kind {
         match self {
             Kind::Plain => false,
             Kind::Gradient(gradient) => gradient.transform.is_some(),
+        }
+    }
+
+    /// What the definition does with its function, as an object that can be compared.
+    pub(super) fn described<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Kind::Plain => Ok(py.None().into_bound(py)),
+            Kind::Gradient(Gradient { argnums, single, transform, derivative, has_aux }) => {
+                let argnums = PyTuple::new(py, argnums)?;
+                let transform = transform.as_ref().map(|transform| transform.bind(py));
+                let parts = (argnums, *single, format!("{derivative:?}"), *has_aux, transform);
+                Ok(parts.into_pyobject(py)?.into_any())
+            }
         }
     }
 

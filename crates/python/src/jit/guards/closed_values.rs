@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use defn_core::Tensor;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyFunction, PyModule};
+use pyo3::types::{PyFunction, PyModule, PyTuple};
 use rustc_hash::FxHashSet;
 
 use super::values::is_plain;
@@ -280,11 +280,12 @@ impl ClosedValueWalk {
         label: impl FnOnce() -> PyResult<ClosedLabel>,
     ) -> Fallible<()> {
         let py = content.py();
-        if content.is_instance_of::<Jitted>() {
+        let is_definition = content.is_instance_of::<Jitted>();
+        let compared = if is_definition { described(content)?.into_any() } else { content.clone() };
+        if is_definition {
             self.reach(content);
-            return Ok(());
         }
-        let flat = containers::flatten("jit", Mode::Environment, content)?;
+        let flat = containers::flatten("jit", Mode::Environment, &compared)?;
         let mut words = Vec::new();
         for leaf in &flat.leaves {
             leaf::push_type_words(leaf, &mut words)?;
@@ -298,6 +299,19 @@ impl ClosedValueWalk {
         functions.iter().for_each(|function| self.reach(function));
         Ok(())
     }
+}
+
+/// What a definition computes: how each definition around the function differentiates, then the function.
+fn described<'py>(definition: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+    let py = definition.py();
+    let (mut parts, mut callable) = (Vec::new(), definition.clone());
+    while let Ok(jitted) = callable.cast::<Jitted>() {
+        parts.push(jitted.get().kind.described(py)?);
+        let inner = jitted.get().fun(py).clone();
+        callable = inner;
+    }
+    parts.push(callable);
+    PyTuple::new(py, parts)
 }
 
 /// The name of a variable that a function closes over.
