@@ -385,3 +385,13 @@ def test_gradients_are_those_of_each_position(name: str) -> None:
         moved[1][at] -= step
         high, low = (values(loss(dn.vectorize(dn.tensor(m), "v")).sum()).sum() for m in moved)
         assert got.to_numpy()[at] == pytest.approx((high - low) / (2 * step), rel=1e-5, abs=1e-6)
+
+
+def test_a_tensor_of_which_only_the_shape_counts_brings_in_its_axes() -> None:
+    x = rows()
+    got = dn.grad(lambda v: dn.sum(dn.fill(x, v)))(2.0)
+    assert (got.vectorized_axes, got.to_list()) == ((("v", 2),), [3.0, 3.0])
+    # At one position of a loop it has none.
+    start = dn.vectorize(dn.tensor([1.0, 5.0]), "v")
+    looped = dn.while_(start, lambda s: s < 4, lambda s: s + dn.sum(dn.fill(x, 1.0)))
+    assert looped.to_list() == [4.0, 5.0]

@@ -11,12 +11,13 @@ use crate::error::{ErrorKind, Result};
 use crate::grad::cotangent_type;
 use crate::graph::{Graph, Value, Values};
 use crate::jvp::tangent_type;
-use crate::op::{CondOp, CustomGradOp, CustomRules, HookOp, Op, RuntimeCallOp, WhileOp};
+use crate::op::{CondOp, CustomGradOp, CustomRules, HookOp, Op, RuntimeCallOp, TieBreak, WhileOp};
 use crate::region::Region;
 use crate::shape::{Axes, Axis, AxisList, Name, TensorType};
 use crate::tensor::Tensor;
 use crate::trace::Closed;
-use crate::vectorize::{self, NamedAxes, NamedAxis, join_into, position};
+use crate::vectorize::position::{self, Taken};
+use crate::vectorize::{self, NamedAxes, NamedAxis, join_into};
 
 /// Control flow over existing regions, and marks on values.
 pub trait BuildControl: Builder + Sized {
@@ -161,13 +162,25 @@ pub type Clause<'a> = (Tensor, Thunk<'a>);
 /// and the errors of the branches.
 pub fn cond(ops: &mut Ops, clauses: Vec<Clause<'_>>, otherwise: Thunk<'_>) -> Result<Vec<Tensor>> {
     let mut predicates = Vec::with_capacity(clauses.len());
-    let mut branches = Vec::with_capacity(clauses.len() + 1);
+    let mut thunks = Vec::with_capacity(clauses.len() + 1);
     for (predicate, branch) in clauses {
         check_predicate("cond", predicate.ty())?;
         predicates.push(position::read(ops, &predicate)?);
-        branches.push(Draft::trace(ops, "cond", &[], |ops, _| branch(ops))?);
+        thunks.push(branch);
     }
-    branches.push(Draft::trace(ops, "cond", &[], |ops, _| otherwise(ops))?);
+    thunks.push(otherwise);
+    let taken = taken_by_position(ops, &predicates)?;
+    let mut branches = Vec::with_capacity(thunks.len());
+    for (position, branch) in thunks.into_iter().enumerate() {
+        branches.push(Draft::trace(ops, "cond", &[], |ops, _| {
+            // Without positions there is no first one, and nothing to replace.
+            let has_positions =
+                |taken: &&Taken| taken.mask.is_vectorized() && taken.mask.whole().shape.size() > 0;
+            let taken = taken.get(position).filter(has_positions);
+            let _scope = taken.map(position::enter_branch);
+            branch(ops)
+        })?);
+    }
     let expected = branches[0].results.len();
     for (branch, draft) in branches.iter().enumerate() {
         let got = draft.results.len();
@@ -187,8 +200,8 @@ pub fn cond(ops: &mut Ops, clauses: Vec<Clause<'_>>, otherwise: Thunk<'_>) -> Re
     let closed = closed.collect::<Result<Vec<_>>>()?;
     let (regions, captures) = unify_captures(closed);
     let regions: Vec<Arc<Region>> = regions.into_iter().map(Arc::new).collect();
-    if predicates.iter().any(Tensor::is_vectorized) {
-        return select_by_position(ops, &regions, &predicates, &captures, &types);
+    if !taken.is_empty() {
+        return select_by_position(ops, &regions, &taken, &captures, &types);
     }
     let results = ops.emit_cond(regions, &predicates, &captures)?;
     Ok(results.into_iter().zip(types).map(|(x, leaf)| x.with_vectorized(&leaf.lanes)).collect())
@@ -229,26 +242,45 @@ pub fn merge_results(
     Ok(results)
 }
 
+/// For each branch, the positions that take it, if the predicates differ between positions, else nothing.
+fn taken_by_position(ops: &mut Ops, predicates: &[Tensor]) -> Result<Vec<Taken>> {
+    if !predicates.iter().any(Tensor::is_vectorized) {
+        return Ok(Vec::new());
+    }
+    let mut all = Vec::with_capacity(predicates.len() + 1);
+    let mut rest = ops.constant(DType::Bool, 1)?;
+    for position in 0..=predicates.len() {
+        let mask = match predicates.get(position) {
+            Some(predicate) => {
+                let holds = ops.not_equal(predicate, 0)?;
+                let mask = ops.logical_and(&rest, &holds)?;
+                let fails = ops.logical_not(holds)?;
+                rest = ops.logical_and(rest, fails)?;
+                mask
+            }
+            None => rest.clone(),
+        };
+        let is_empty = mask.whole().shape.size() == 0;
+        let first = match is_empty {
+            true => ops.constant(DType::S32, 0)?,
+            false => ops.argmax(mask.flat(), None, false, TieBreak::Low, None)?,
+        };
+        all.push(Taken { mask, first });
+    }
+    Ok(all)
+}
+
 /// A conditional whose predicates differ between positions. A branch runs if any position takes it.
 fn select_by_position(
     ops: &mut Ops,
     branches: &[Arc<Region>],
-    predicates: &[Tensor],
+    taken: &[Taken],
     captures: &[Tensor],
     types: &[ResultType],
 ) -> Result<Vec<Tensor>> {
     let zeros = Arc::new(zeros_like(&branches[0])?);
     let mut chosen: Option<Vec<Tensor>> = None;
-    // Branches are applied in reverse order, because an earlier branch overrides later ones.
-    for (position, branch) in branches.iter().enumerate().rev() {
-        let mut mask = match predicates.get(position) {
-            Some(predicate) => ops.not_equal(predicate, 0)?,
-            None => ops.constant(DType::Bool, 1)?,
-        };
-        for earlier in &predicates[..position] {
-            let passed = ops.equal(earlier, 0)?;
-            mask = ops.logical_and(mask, passed)?;
-        }
+    for (branch, Taken { mask, .. }) in branches.iter().zip(taken).rev() {
         let any = ops.any(mask.flat(), Axes::All, false)?;
         let results = ops.emit_cond([branch.clone(), zeros.clone()], &[any], captures)?;
         let results = results.into_iter().zip(types).map(|(x, leaf)| x.with_vectorized(&leaf.lanes));
@@ -256,7 +288,7 @@ fn select_by_position(
             None => results.collect(),
             Some(others) => results
                 .zip(others)
-                .map(|(result, other)| ops.select(&mask, result, other))
+                .map(|(result, other)| ops.select(mask, result, other))
                 .collect::<Result<_>>()?,
         });
     }

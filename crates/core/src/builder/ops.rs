@@ -33,7 +33,7 @@ use crate::scalar::{Number, Scalar};
 use crate::shape::{Axes, AxisList, Shape, TensorType};
 use crate::tensor::{Data, Tensor};
 use crate::trace;
-use crate::vectorize;
+use crate::vectorize::{self, position};
 use crate::weak;
 
 /// The source of the location of a node or an error. It is evaluated only when a location is needed.
@@ -311,10 +311,13 @@ impl Builder for Ops {
     }
 
     fn vectorized_like(&mut self, value: Tensor, model: &Tensor) -> Result<Tensor> {
+        // The model is in no op that would read it and note its axes.
+        let model = position::read(self, model)?;
         if !model.is_vectorized() {
             return Ok(value);
         }
-        let axes = vectorize::union("broadcast", &[model.clone(), value.clone()])?;
+        trace::note_vectorized(&model);
+        let axes = vectorize::union("broadcast", &[model, value.clone()])?;
         vectorize::broadcast_vectorized(self, "broadcast", &value, &axes)
     }
 
