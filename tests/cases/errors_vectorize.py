@@ -38,6 +38,42 @@ ROWS: list[tuple[str, str]] = [
     ("vmap that drops an axis", "dn.vmap(dn.sin, out_axes=None)(v)"),
     ("vmap over an axis out of range", "dn.vmap(dn.sin, in_axes=2)(x)"),
     ("vmap into an axis out of range", "dn.vmap(dn.sin, out_axes=2)(v)"),
+    ("vmap over sizes that differ in containers", "dn.vmap(lambda *_: 1)({'a': v}, [x])"),
+    (
+        "vmap over an axis that a leaf lacks",
+        "dn.vmap(lambda p: 1, ({'a': [0, 1]},))({'a': [v, v]})",
+    ),
+    (
+        "vmap with axes for another part",
+        "dn.vmap(lambda p: 1, in_axes=({'a': (0,)},))({'a': [v, v]})",
+    ),
+    ("vmap with an axis that is none", "dn.vmap(lambda p: 1, in_axes=([0, 0.5],))([v, v])"),
+    ("vmap over a size that is no size", "dn.vmap(lambda: 1, axis_size=-1)()"),
+    ("vmap over a name that is no name", "dn.vmap(dn.sin, axis_name=1)(v)"),
+    (
+        "vmap over a name that an argument has",
+        "dn.vmap(dn.sin, axis_name='i')(dn.reshape(x, x.shape, names=[None, 'i']))",
+    ),
+    (
+        "vmap over a name that an enclosing one has",
+        "dn.vmap(lambda r: dn.vmap(lambda: 1, axis_name='i', axis_size=2)(), axis_name='i')(v)",
+    ),
+    (
+        "an exchange along an axis that is not there",
+        "dn.vmap(lambda s: dn.all_reduce(s, 'j'), axis_name='i')(v)",
+    ),
+    (
+        "an exchange in a branch that not all take",
+        "dn.vmap(lambda s: dn.if_(s > 1, lambda: dn.all_reduce(s, 'i'), s), axis_name='i')(v)",
+    ),
+    (
+        "an exchange in a loop that ends where it likes",
+        "dn.vmap(lambda s: dn.while_(s, lambda t: t < 9, lambda t: dn.all_reduce(t, 'i')), "
+        "axis_name='i')(v)",
+    ),
+    ("a scan over nothing", "dn.scan(0, None, lambda s, _: (s, s))"),
+    ("a scan of another length", "dn.scan(0, v, lambda s, _: (s, s), length=5)"),
+    ("a scan of a negative length", "dn.scan(0, None, lambda s, _: (s, s), length=-1)"),
     ("map to a vector", "dn.map(v, lambda e: v)"),
     ("a cotangent of another structure", "dn.vjp(lambda x: (x, x))(v)[1](v)"),
     ("a cotangent of another size", "dn.vjp(dn.sin)(v)[1](x)"),

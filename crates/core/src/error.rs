@@ -383,6 +383,16 @@ pub enum ErrorKind {
         "{op}: the name \"{name}\" would stand on two axes of a vectorized tensor, names must differ; rename one of them"
     )]
     VectorizedName { op: &'static str, name: Name },
+    #[error(
+        "{op}: axis_name is \"{name}\", the name of an axis of an enclosing vmap or of the mesh, another name is required"
+    )]
+    KnownAxis { op: &'static str, name: Name },
+    #[error("{op}: no enclosing vmap or mesh has an axis \"{name}\", it must be one of {known}")]
+    UnknownNamedAxis { op: &'static str, name: Name, known: String },
+    #[error(
+        "{op}: an exchange along \"{name}\" inside {inside}, every position must come to it equally often; move it out"
+    )]
+    DivergentPositions { op: &'static str, name: Name, inside: &'static str },
     #[error("vectorize: {count} axes of {got}, at most {} can be vectorized", got.shape.rank())]
     VectorizeRank { count: usize, got: TensorType },
     #[error("vectorize: the size of \"{name}\" is said to be {size}, it must be {found} for {got}")]

@@ -5,7 +5,7 @@ use defn_core::builder::{BuildControl, Ops};
 use defn_core::grad::TracedPullback;
 use defn_core::jvp::has_few_variables;
 use defn_core::trace::{Closed, Trace};
-use defn_core::vectorize::{self, NamedAxes};
+use defn_core::vectorize::{self, NamedAxes, NamedAxis, named};
 use defn_core::weak::Weak;
 use defn_core::{ErrorKind, Tensor, grad};
 use pyo3::prelude::*;
@@ -188,14 +188,25 @@ impl Gradient {
             let mut results: Vec<Tensor> =
                 value.leaves.iter().map(|leaf| result_tensor("grad", leaf)).collect::<Fallible<_>>()?;
             let differentiated = if with_loss { results.len() } else { 0 };
-            results.extend(loss);
+            let own = vectorize::union("grad", &variables)?;
+            let known = named::known();
+            let is_known = |lane: &&NamedAxis| known.iter().any(|axis| axis.0 == lane.0);
+            if let Some(loss) = loss {
+                // A loss that an exchange made the same at all positions counts at each of them, as on the
+                // devices of a mesh.
+                let mut axes: NamedAxes = loss.vectorized_axes().into();
+                let further = own.iter().filter(is_known);
+                let further = further.filter(|lane| !axes.iter().any(|axis| axis.0 == lane.0));
+                axes.extend(further.cloned().collect::<Vec<_>>());
+                results.push(ops::with(|ops| vectorize::broadcast_vectorized(ops, "grad", &loss, &axes))?);
+            }
             let lanes: Vec<NamedAxes> =
                 results.iter().map(|result| result.vectorized_axes().into()).collect();
             let closed = tracing.finish("grad", &results)?;
             // If captured tensors bring in vectorized axes, there is a gradient for each position along them.
-            let own = vectorize::union("grad", &variables)?;
             let mut required_lanes = own.clone();
-            for lane in lanes[differentiated..].iter().flatten() {
+            let exchanged = closed.lanes.iter().filter(is_known);
+            for lane in lanes[differentiated..].iter().flatten().chain(exchanged) {
                 let is_from_outside = closed.lanes.iter().any(|(name, _)| *name == lane.0);
                 match required_lanes.iter_mut().find(|(name, _)| *name == lane.0) {
                     Some((_, size)) if *size == 1 => *size = lane.1,

@@ -119,6 +119,24 @@ pub(crate) enum Misuse {
         "container: a {class} is not made of a dict alone; pass dict(x), or register its class with register_container"
     )]
     MappingClass { class: String },
+    #[error("vmap: {what} has {given} entries for {expected} arguments, one for each is required")]
+    AxisCount { what: &'static str, given: usize, expected: usize },
+    #[error("vmap: in_axes is {got}, which takes no axis, one at least is required; or give axis_size")]
+    NoMappedAxes { got: String },
+    #[error("vmap: the axis of {what} is {axis}, it must be an axis of {got}")]
+    NoMappedAxis { what: String, got: String, axis: String },
+    #[error(
+        "vmap: {what} is {axis} for {got}, it must be in -{rank}..{rank}, the axes of the result with one more"
+    )]
+    NoResultAxis { what: String, axis: i64, got: String, rank: i64 },
+    #[error(
+        "vmap: the sizes of the mapped axes are {known} of {other} and {own} of {what}, they must be equal"
+    )]
+    MappedSizes { what: String, own: usize, other: String, known: usize },
+    #[error(
+        "vmap: axis_name is \"{name}\", the name of an axis of {what}, which is {got}, another name is required"
+    )]
+    MappedName { name: String, what: String, got: String },
     #[error("{op}: {what} and {other} differ in structure: {difference}")]
     Structure { op: &'static str, what: String, other: String, difference: String },
     #[error(
@@ -365,8 +383,12 @@ impl Misuse {
             | MaskShape { .. }
             | TracedSliceLength { .. }
             | BadIndex { .. } => "BoundsError",
+            NoMappedAxis { .. } | NoResultAxis { .. } | MappedName { .. } => "AxisError",
             MustCopy { .. }
             | BadArgument { .. }
+            | AxisCount { .. }
+            | NoMappedAxes { .. }
+            | MappedSizes { .. }
             | RoundDigits { .. }
             | ScopeUse { .. }
             | Unhashable { .. }

@@ -6,7 +6,7 @@ use super::{Arg, Builder};
 use crate::error::Result;
 use crate::mesh::MeshError;
 use crate::op::{AllReduceOp, Collective, CollectiveOp, DeviceGroups, Op};
-use crate::shape::AxisRef;
+use crate::shape::{AxisRef, Name};
 
 /// Ops of one program that every device of a mesh runs on its own block. An [`DeviceGroups`] names the devices that take
 /// part; [`mesh::device_groups`](crate::mesh::device_groups) makes one from axes of the mesh.
@@ -82,24 +82,12 @@ pub trait BuildCollective: Builder + Sized {
         groups: &DeviceGroups,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        let size = groups.size();
-        if let Some(&(from, to)) = pairs.iter().find(|(from, to)| *from >= size || *to >= size) {
-            let problem = format!("the pair ({from}, {to})");
-            let required = format!("positions in 0..{size} along \"{}\" are required", groups.axes());
-            return Err(MeshError::Pairs { problem, required }.into());
-        }
+        check_pairs(pairs, groups.size(), groups.axes())?;
         let of_group = |group: &[u32]| -> Vec<(u32, u32)> {
             pairs.iter().map(|&(from, to)| (group[from], group[to])).collect()
         };
         let devices: Arc<[(u32, u32)]> = groups.groups().flat_map(of_group).collect();
-        let op =
-            CollectiveOp { kind: Collective::CollectivePermute { pairs: devices }, groups: groups.clone() };
-        if op.check_pairs().is_err() {
-            let problem = format!("the pairs are {pairs:?}");
-            let required = "at most one from each position and one to each is required".to_owned();
-            return Err(MeshError::Pairs { problem, required }.into());
-        }
-        self.emit_one(Op::Collective(op), &[x])
+        self.emit_one(collective(Collective::CollectivePermute { pairs: devices }, groups), &[x])
     }
 
     /// The device's position in its group, an s32.
@@ -109,6 +97,30 @@ pub trait BuildCollective: Builder + Sized {
     fn mesh_index(&mut self, groups: &DeviceGroups) -> Result<Self::V> {
         self.emit_one(collective(Collective::MeshIndex, groups), &[])
     }
+}
+
+/// Checks that pairs of positions along an axis are in range, and that each is the source of at most one and
+/// the target of at most one.
+///
+/// # Errors
+/// A pair that is not.
+pub(crate) fn check_pairs(pairs: &[(usize, usize)], size: usize, axis: &Name) -> Result<()> {
+    if let Some(&(from, to)) = pairs.iter().find(|(from, to)| *from >= size || *to >= size) {
+        let problem = format!("the pair ({from}, {to})");
+        let required = format!("positions in 0..{size} along \"{axis}\" are required");
+        return Err(MeshError::Pairs { problem, required }.into());
+    }
+    let mut taken = vec![(false, false); size];
+    for &(from, to) in pairs {
+        if taken[from].0 || taken[to].1 {
+            let problem = format!("the pairs are {pairs:?}");
+            let required = "at most one from each position and one to each is required".to_owned();
+            return Err(MeshError::Pairs { problem, required }.into());
+        }
+        taken[from].0 = true;
+        taken[to].1 = true;
+    }
+    Ok(())
 }
 
 fn collective(kind: Collective, groups: &DeviceGroups) -> Op {

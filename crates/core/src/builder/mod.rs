@@ -44,6 +44,7 @@ pub use arrange::{BuildArrange, Indexing, Sections};
 pub use associative::{Combine, associative_scan};
 pub use block::{Tag, block};
 pub use collective::BuildCollective;
+pub(crate) use collective::check_pairs;
 pub use composite::{Composite, composite_fast_path};
 pub use control::{BuildControl, Clause, Rule, Rules, Thunk, cond, custom_derivative, merge_results};
 pub use create::BuildCreate;

@@ -152,6 +152,8 @@ impl ErrorKind {
             | AxisRepeated { .. }
             | AxesCount { .. }
             | VectorizedName { .. }
+            | KnownAxis { .. }
+            | UnknownNamedAxis { .. }
             | Permutation { .. } => ErrorClass::Axis,
             LoopState { .. }
             | StateType { .. }
@@ -166,6 +168,7 @@ impl ErrorKind {
             | TooNested { .. }
             | NoValues { .. }
             | IsTemplate { .. }
+            | DivergentPositions { .. }
             | IrText { .. } => ErrorClass::Trace,
             UnknownCompiler { .. } => ErrorClass::Compile,
             UnknownBackend { .. }

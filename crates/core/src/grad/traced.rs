@@ -4,10 +4,11 @@ use super::{region, vjp_region};
 use crate::builder::{BuildControl, BuildCreate, BuildElementwise, BuildShape, Ops};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
+use crate::op::AllReduceOp;
 use crate::region::Region;
 use crate::shape::{Name, Shape, TensorType};
 use crate::tensor::Tensor;
-use crate::vectorize::{self, NamedAxes, NamedAxis};
+use crate::vectorize::{self, NamedAxes, NamedAxis, named};
 
 /// What is done with the gradients of the region's parameters, which become those of the variables.
 pub type Finish<'a> = &'a dyn Fn(&mut Ops, Vec<Tensor>) -> Result<Vec<Tensor>>;
@@ -80,6 +81,7 @@ impl TracedPullback {
         let mut extra = NamedAxes::new();
         let mut given = self.arguments.clone();
         for (cotangent, (ty, lanes)) in cotangents.iter().zip(&self.results) {
+            let cotangent = &self.of_all_positions(ops, cotangent, lanes)?;
             let others = separate_axes("vjp", cotangent, lanes, self.variables.iter())?;
             extra.extend(others.iter().filter(|lane| !extra.contains(lane)).cloned().collect::<Vec<_>>());
             let dtype = DType::F32.merge(ty.dtype.to_float());
@@ -94,6 +96,19 @@ impl TracedPullback {
             results.push(gradient.flat().with_vectorized(&all));
         }
         Ok(results)
+    }
+
+    /// A cotangent of a result that exchanges along named axes made the same at all positions: the sum of
+    /// those that the positions give, as if each had a result of its own.
+    fn of_all_positions(&self, ops: &mut Ops, cotangent: &Tensor, lanes: &[NamedAxis]) -> Result<Tensor> {
+        let has = |axes: &[NamedAxis], lane: &NamedAxis| axes.iter().any(|axis| axis.0 == lane.0);
+        let mut cotangent = cotangent.clone();
+        for lane in named::known() {
+            if !has(lanes, &lane) && self.variables.iter().any(|axes| has(axes, &lane)) {
+                cotangent = named::all_reduce(ops, &cotangent, AllReduceOp::Sum, &[lane.0])?;
+            }
+        }
+        Ok(cotangent)
     }
 
     /// The derivative of each element of a result by each element of the variables: the axes of the result, followed by

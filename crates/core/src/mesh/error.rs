@@ -35,7 +35,7 @@ pub enum MeshError {
     )]
     Elsewhere { op: &'static str, device: String, process: i32 },
     #[error(
-        "{op}: there is no mesh here, one is required; call it inside a function that dn.shard runs on the devices of a mesh"
+        "{op}: there is no mesh here, one is required; call it inside a function that dn.shard runs on the devices of a mesh, or for an axis_name of dn.vmap inside the function that is mapped"
     )]
     NoMesh { op: &'static str },
     #[error("{op}: the mesh has no axis \"{axis}\", it must be one of {known}")]

@@ -14,6 +14,7 @@ mod elementwise;
 mod index;
 mod linalg;
 mod mapped;
+pub mod named;
 pub(crate) mod position;
 mod reduce;
 mod shape;

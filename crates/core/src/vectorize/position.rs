@@ -1,9 +1,10 @@
-//! Code that the positions on vectorized axes run differently: the body of a loop over the positions, and a branch that some of
-//! them take.
+//! Code that the positions on vectorized axes run differently: the body of a loop over the positions, and a
+//! branch that some of them take.
 //!
-//! While such code is traced, ops use another tensor in the place of one from outside that has the axes. In a loop it is
-//! the slice at the position. In a branch it has, at the positions that do not take the branch, the elements of the first one
-//! that does: what they compute is dropped, and must neither fail, nor loop for ever, nor make a gradient NaN.
+//! While such code is traced, ops use another tensor in the place of one from outside that has the axes. In a
+//! loop it is the slice at the position. In a branch it has, at the positions that do not take the branch,
+//! the elements of the first one that does: what they compute is dropped, and must neither fail, nor loop for
+//! ever, nor make a gradient NaN.
 
 use std::cell::RefCell;
 
@@ -140,8 +141,8 @@ impl Scope {
         self.axes.iter().position(|(name, _)| *name == lane.0)
     }
 
-    /// The tensor, with the elements of the first position that takes the branch at those that do not. No gradient flows into
-    /// the latter: those that the branch makes of them are dropped, whatever they are.
+    /// The tensor, with the elements of the first position that takes the branch at those that do not. No
+    /// gradient flows into the latter: those that the branch makes of them are dropped, whatever they are.
     fn replace(&self, ops: &mut Ops, tensor: &Tensor, taken: &Taken) -> Result<Tensor> {
         let (own, inner) = (tensor.vectorized_axes(), &tensor.ty().shape);
         let others = own.iter().filter(|lane| self.position_of(lane).is_none()).cloned();

@@ -33,7 +33,8 @@ pub(crate) use class::{Structure, add, is_marked};
 pub(crate) use store::{from_value, to_value};
 use tree::Tag;
 pub(crate) use tree::{
-    Aspect, AuxObject, DifferenceSink, Tree, ValuePath, any_text, local_name, value_text, with_article,
+    Aspect, AuxObject, DifferenceSink, LeafValue, Misfit, Tree, ValuePath, any_text, local_name, value_text,
+    with_article,
 };
 
 /// The tensors, numbers and arrays of a container, in order.

@@ -4,6 +4,7 @@ mod arguments;
 mod aux_object;
 mod changes;
 mod order;
+mod prefix;
 mod retained;
 
 use std::hash::{Hash, Hasher};
@@ -23,6 +24,7 @@ use crate::misuse::Misuse;
 pub(crate) use aux_object::AuxObject;
 use aux_object::bits;
 pub(crate) use changes::{Aspect, DifferenceSink, ValuePath, any_text, local_name, value_text, with_article};
+pub(crate) use prefix::{LeafValue, Misfit};
 
 /// The kind of a node. Its word also holds the number of children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -396,27 +398,33 @@ impl Tree {
             }
         }
         for child in 0..tag.children(count) {
-            let step = match tag {
-                Tag::Dict => format!("[{}]", value_text(self.objects[first + child].object().bind(py))),
-                Tag::Mapping => String::new(),
-                Tag::Object => {
-                    let class = self.objects[first].object().bind(py).cast::<PyType>()?;
-                    let class = class::of(class).map_err(PyErr::from)?;
-                    if let Class::Object(fields) = &*class {
-                        format!(".{}", fields[child].name.bind(py))
-                    } else {
-                        format!("[{child}]")
-                    }
-                }
-                Tag::Leaf | Tag::Static | Tag::Tuple | Tag::List | Tag::Named | Tag::Registered => {
-                    format!("[{child}]")
-                }
-            };
+            let step = self.step(py, tag, first, child)?;
             if let Some(found) = self.compare(py, a, other, b, &format!("{path}{step}"))? {
                 return Ok(Some(found));
             }
         }
         Ok(None)
+    }
+
+    /// The step from a node to one of its children, for messages; `first` is the index of the node's first
+    /// object.
+    fn step(&self, py: Python<'_>, tag: Tag, first: usize, child: usize) -> PyResult<String> {
+        Ok(match tag {
+            Tag::Dict => format!("[{}]", value_text(self.objects[first + child].object().bind(py))),
+            Tag::Mapping => String::new(),
+            Tag::Object => {
+                let class = self.objects[first].object().bind(py).cast::<PyType>()?;
+                let class = class::of(class).map_err(PyErr::from)?;
+                if let Class::Object(fields) = &*class {
+                    format!(".{}", fields[child].name.bind(py))
+                } else {
+                    format!("[{child}]")
+                }
+            }
+            Tag::Leaf | Tag::Static | Tag::Tuple | Tag::List | Tag::Named | Tag::Registered => {
+                format!("[{child}]")
+            }
+        })
     }
 
     /// The path of each leaf, such as `[0].weights`, for messages.
@@ -440,21 +448,8 @@ impl Tree {
             paths.push(path);
             return Ok(());
         }
-        if tag == Tag::Mapping {
-            return self.locate(py, cursor, path, paths);
-        }
-        let class = if tag == Tag::Object {
-            let class = self.objects[first].object().bind(py).cast::<PyType>()?;
-            Some(class::of(class).map_err(PyErr::from)?)
-        } else {
-            None
-        };
-        for child in 0..if tag == Tag::Static { 0 } else { count } {
-            let step = match (tag, class.as_deref()) {
-                (Tag::Dict, _) => format!("[{}]", value_text(self.objects[first + child].object().bind(py))),
-                (_, Some(Class::Object(fields))) => format!(".{}", fields[child].name.bind(py)),
-                (_, _) => format!("[{child}]"),
-            };
+        for child in 0..if tag == Tag::Static { 0 } else { tag.children(count) } {
+            let step = self.step(py, tag, first, child)?;
             self.locate(py, cursor, format!("{path}{step}"), paths)?;
         }
         Ok(())

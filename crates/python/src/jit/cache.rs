@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use defn_core::backend::Checks;
 use defn_core::background::Progress;
+use defn_core::vectorize::{NamedAxes, named};
 use defn_core::{DType, Tensor};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
@@ -42,6 +43,8 @@ pub(super) struct CallKey {
     pub(super) checks: Checks,
     pub(super) mode: CompileMode,
     pub(super) default_float: DType,
+    /// The named axes of the mapped functions around the call.
+    pub(super) named_axes: NamedAxes,
     words: TypeWords,
     pub(super) closed_values: Vec<ClosedValue>,
 }
@@ -58,14 +61,16 @@ impl CallKey {
         closed_values: Vec<ClosedValue>,
     ) -> Fallible<CallKey> {
         let default_float = options::default_float(py)?;
+        let named_axes = named::known();
         let mut hasher = FxHasher::default();
         words.hash(&mut hasher);
+        named_axes.hash(&mut hasher);
         compiler.name().hash(&mut hasher);
         (checks, mode, default_float).hash(&mut hasher);
         flat.tree.hash(py, "jit")?.hash(&mut hasher);
         // The closed-over values are not hashed, because what tracing itself changes in them does not count.
         let hash = hasher.finish();
-        Ok(CallKey { hash, compiler, checks, mode, default_float, words, closed_values })
+        Ok(CallKey { hash, compiler, checks, mode, default_float, named_axes, words, closed_values })
     }
 }
 
@@ -75,6 +80,7 @@ pub(super) struct VersionKey {
     pub(super) checks: Checks,
     pub(super) mode: CompileMode,
     pub(super) default_float: DType,
+    pub(super) named_axes: NamedAxes,
     words: TypeWords,
     /// What the function closes over.
     pub(super) closed_values: Vec<RecordedClosedValue>,
@@ -100,6 +106,7 @@ impl VersionKey {
     fn matches(&self, py: Python<'_>, flat: &Flat<'_>, key: &CallKey) -> Fallible<bool> {
         if !self.compiler.is_same(py, &key.compiler)?
             || (self.checks, self.mode, self.default_float) != (key.checks, key.mode, key.default_float)
+            || self.named_axes != key.named_axes
             || self.words != key.words
             || !self.arguments.equals(py, &flat.tree)?
             || !equal_closed_values(py, &self.closed_values, &key.closed_values)?
@@ -148,13 +155,14 @@ impl Entry {
         let py = fun.py();
         let is_owned = program.is_bound_to_function(py);
         let types = flat.leaves.iter().map(|leaf| leaf::model("jit", leaf)).collect::<Fallible<_>>()?;
-        let CallKey { hash, compiler, checks, mode, default_float, words, closed_values } = key;
+        let CallKey { hash, compiler, checks, mode, default_float, named_axes, words, closed_values } = key;
         let closed_values = record_closed_values(py, closed_values, after, is_owned)?;
         let known = VersionKey {
             compiler,
             checks,
             mode,
             default_float,
+            named_axes,
             words,
             closed_values,
             arguments: flat.tree.into_retained(py)?,

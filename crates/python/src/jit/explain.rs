@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use defn_core::Tensor;
 use defn_core::backend::Checks;
-use defn_core::vectorize::type_text;
+use defn_core::vectorize::{NamedAxes, type_text, vectorized_axes_text};
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
@@ -38,6 +38,7 @@ pub(super) enum Field {
     Checks,
     CompileMode,
     DefaultFloat,
+    NamedAxes,
     Hooks,
 }
 
@@ -63,6 +64,7 @@ impl Field {
             | Field::Checks
             | Field::CompileMode
             | Field::DefaultFloat
+            | Field::NamedAxes
             | Field::Hooks => "",
         }
     }
@@ -83,7 +85,9 @@ impl Field {
             Field::Rank | Field::Shape => "pad it to a few shapes before the call",
             Field::Names => "give its axes the same names in all calls",
             Field::VectorizedAxes => "vectorize it in the same way in all calls",
-            Field::Compiler | Field::Checks | Field::CompileMode | Field::DefaultFloat => "set it once",
+            Field::Compiler | Field::Checks | Field::CompileMode | Field::DefaultFloat | Field::NamedAxes => {
+                "set it once"
+            }
             Field::Hooks => "make the function once, or give its hooks by name to jit",
         }
     }
@@ -283,6 +287,15 @@ impl ComparedCall<'_, '_> {
         if known.default_float != self.key.default_float {
             let (old, new) = (known.default_float.to_string(), self.key.default_float.to_string());
             found.add(Difference::one("the option default_float", Field::DefaultFloat, old, new));
+        }
+        if known.named_axes != self.key.named_axes {
+            let text = |axes: &NamedAxes| match axes.is_empty() {
+                true => "none".to_owned(),
+                false => vectorized_axes_text(axes),
+            };
+            let (old, new) = (text(&known.named_axes), text(&self.key.named_axes));
+            let what = "the named axes of enclosing vmaps";
+            found.add(Difference::one(what, Field::NamedAxes, old, new));
         }
         known.arguments.compare_calls(py, &self.flat.tree, self.name, &mut found)?;
         self.compare_closed_values(known, &mut found)?;

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use defn_core::Tensor;
+use defn_core::vectorize::named;
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -162,6 +163,7 @@ impl Jitted {
         }
         if self.settings.compile_mode(py)? != key.mode
             || options::default_float(py)? != key.default_float
+            || !named::is_known(&key.named_axes)
             || !self.settings.would_choose(py, &key.compiler)?
             || !key.holds(py)?
         {

@@ -1,8 +1,8 @@
 //! Collective operations between the devices of a mesh.
 
-use defn_core::builder::{Arg, BuildCollective};
-use defn_core::mesh;
+use defn_core::builder::{Arg, Builder};
 use defn_core::op::AllReduceOp;
+use defn_core::vectorize::named;
 use defn_core::{AxisRef, Name, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -12,7 +12,7 @@ use crate::convert;
 use crate::error::{Fallible, guard, if_fits};
 use crate::tensor::PyTensor;
 
-/// Axes of the mesh; all axes if none is named.
+/// Axes of the mesh or of enclosing mapped functions; all axes of the mesh if none is named.
 struct MeshAxes(Vec<Name>);
 
 impl Parse for MeshAxes {
@@ -24,7 +24,7 @@ impl Parse for MeshAxes {
         match if_fits(value.py(), value.extract::<Vec<String>>())? {
             Some(names) if !names.is_empty() => Ok(MeshAxes(names.into_iter().map(Name::from).collect())),
             Some(_) | None => {
-                let required = "the name of an axis of the mesh, a sequence of them, or None for all";
+                let required = "the name of an axis, a sequence of them, or None for all of the mesh";
                 Err(convert::bad(op, what, value, required)?)
             }
         }
@@ -64,34 +64,33 @@ impl Parse for Pairs {
 
 functions! {
     all_reduce(tensor: Arg<Tensor>, over: MeshAxes = None, op: AllReduceOp = None) => |ops| {
-        let over = mesh::device_groups("all_reduce", &over.0)?;
-        ops.all_reduce(tensor, op, &over)
+        let tensor = ops.operand(tensor)?;
+        named::all_reduce(ops, &tensor, op, &over.0)
     };
     all_gather(tensor: Arg<Tensor>, over: MeshAxes, axis: AxisRef) => |ops| {
-        let over = mesh::device_groups("all_gather", &over.0)?;
-        ops.all_gather(tensor, axis, &over)
+        let tensor = ops.operand(tensor)?;
+        named::all_gather(ops, &tensor, &axis, &over.0)
     };
     reduce_scatter(tensor: Arg<Tensor>, over: MeshAxes, axis: AxisRef) => |ops| {
-        let over = mesh::device_groups("reduce_scatter", &over.0)?;
-        ops.reduce_scatter(tensor, axis, &over)
+        let tensor = ops.operand(tensor)?;
+        named::reduce_scatter(ops, &tensor, &axis, &over.0)
     };
     collective_permute(tensor: Arg<Tensor>, over: MeshAxes, pairs: Pairs) => |ops| {
-        let over = mesh::device_groups("collective_permute", &over.0)?;
-        ops.collective_permute(tensor, &pairs.0, &over)
+        let tensor = ops.operand(tensor)?;
+        named::permute(ops, &tensor, &pairs.0, &over.0)
     };
     mesh_index(over: MeshAxes = None) => |ops| {
-        let over = mesh::device_groups("mesh_index", &over.0)?;
-        ops.mesh_index(&over)
+        named::index(ops, &over.0)
     };
 }
 
-/// The number of devices along axes of the mesh.
+/// The number of devices or positions along axes.
 #[pyfunction]
 #[pyo3(signature = (over = None))]
 fn mesh_size(over: Option<&Bound<'_, PyAny>>) -> Fallible<usize> {
     guard(|| {
         let over = MeshAxes::parse("mesh_size", "over", over)?;
-        Ok(mesh::device_groups("mesh_size", &over.0)?.size())
+        Ok(named::size(&over.0)?)
     })
 }
 

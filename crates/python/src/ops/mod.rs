@@ -11,6 +11,7 @@ mod fold;
 mod fourier;
 mod index;
 mod linalg;
+mod mapped;
 mod matrix;
 mod missing;
 mod order;

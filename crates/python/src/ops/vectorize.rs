@@ -6,7 +6,7 @@ use defn_core::{Name, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use super::Parse;
+use super::{Parse, mapped};
 use crate::control::{container, controlled, map_leaves, tensors};
 use crate::convert;
 use crate::error::{Fallible, guard, if_fits};
@@ -163,60 +163,6 @@ fn together<'py>(
     })
 }
 
-/// Turns one axis of each leaf into a vectorized axis with a name.
-#[pyfunction]
-fn vmap_enter<'py>(
-    value: &Bound<'py, PyAny>,
-    axis: &Bound<'py, PyAny>,
-    name: &str,
-) -> Fallible<Bound<'py, PyAny>> {
-    let axis = guard(|| convert::axis("vmap", axis))?;
-    let name = Name::from(name);
-    map_leaves("vmap", value, |ops, x| vectorize::enter(ops, &x, &axis, &name))
-}
-
-/// Turns the vectorized axis with a name into an axis at a position, for each leaf.
-#[pyfunction]
-fn vmap_leave<'py>(
-    value: &Bound<'py, PyAny>,
-    axis: &Bound<'py, PyAny>,
-    name: &str,
-    size: usize,
-) -> Fallible<Bound<'py, PyAny>> {
-    let Some(axis) = convert::index(axis)? else {
-        return Err(guard(|| {
-            convert::bad("vmap", "out_axes", axis, "an int, None, or a container of them")
-        })?);
-    };
-    let name = Name::from(name);
-    map_leaves("vmap", value, |ops, x| vectorize::leave(ops, &x, axis, &name, size))
-}
-
-/// The size of an axis of each leaf.
-#[pyfunction]
-fn leaf_sizes(value: &Bound<'_, PyAny>, axis: &Bound<'_, PyAny>) -> Fallible<Vec<usize>> {
-    guard(|| {
-        let axis = convert::axis("vmap", axis)?;
-        let (leaves, _) = tensors("vmap", value)?;
-        let size = |x: &Tensor| Ok(x.ty().shape[x.ty().shape.resolve("vmap", &axis)?]);
-        leaves.iter().map(size).collect()
-    })
-}
-
-/// The names of all axes of the leaves, vectorized or not.
-#[pyfunction]
-fn leaf_axes(value: &Bound<'_, PyAny>) -> Fallible<Vec<String>> {
-    guard(|| {
-        let (leaves, _) = tensors("vmap", value)?;
-        let names = |x: &Tensor| {
-            let own = x.ty().shape.names().flatten().map(|name| name.to_string());
-            let lanes = x.vectorized_axes().iter().map(|(name, _)| name.to_string());
-            own.chain(lanes).collect::<Vec<_>>()
-        };
-        Ok(leaves.iter().flat_map(names).collect())
-    })
-}
-
 /// Applies a function of a scalar to each element of a tensor, by vectorizing the tensor along all its axes.
 #[pyfunction]
 #[pyo3(signature = (tensor, fun, dtype = None))]
@@ -250,9 +196,6 @@ pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(revectorize, module)?)?;
     module.add_function(wrap_pyfunction!(reshape_vectors, module)?)?;
     module.add_function(wrap_pyfunction!(broadcast_vectors, module)?)?;
-    module.add_function(wrap_pyfunction!(vmap_enter, module)?)?;
-    module.add_function(wrap_pyfunction!(vmap_leave, module)?)?;
-    module.add_function(wrap_pyfunction!(leaf_sizes, module)?)?;
-    module.add_function(wrap_pyfunction!(map_elements, module)?)?;
-    module.add_function(wrap_pyfunction!(leaf_axes, module)?)
+    module.add_function(wrap_pyfunction!(mapped::map_axes, module)?)?;
+    module.add_function(wrap_pyfunction!(map_elements, module)?)
 }
