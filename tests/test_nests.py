@@ -581,3 +581,15 @@ def test_modes_that_another_library_has_set(mode: int) -> None:
     assert int.from_bytes(after[28:32], "little") & 0xFFC0 == (
         int.from_bytes(changed[28:32], "little") & 0xFFC0
     )
+
+
+def test_a_long_chain_of_values_that_are_read_several_times() -> None:
+    """Counted for each use, the first of them would cost more than a number holds."""
+
+    def chain(x: Any) -> Any:
+        for _ in range(80):
+            x = 0.5 * x * (x + 1.0)
+        return x
+
+    x = np.linspace(-1.0, 1.0, 100)
+    np.testing.assert_allclose(dn.jit(chain)(x).to_numpy(), chain(x), rtol=1e-13, atol=1e-300)

@@ -59,7 +59,9 @@ impl Passes {
                 if pass[&input] < at && cost[&input] > MAX_RECOMPUTE_COST && !materialized.contains(&input) {
                     materialized.push(input);
                 }
-                total += if materialized.contains(&input) { 1 } else { cost[&input] };
+                // What is read twice counts twice, so that a long chain of such nodes has no finite cost.
+                let added = if materialized.contains(&input) { 1 } else { cost[&input] };
+                total = total.saturating_add(added);
             }
             cost.insert(position, total);
         }
