@@ -21,6 +21,7 @@ STRUCTURAL = {
     "cond",
     "while",
     "custom_grad",
+    "implicit",
     "stop_grad",
     "mark",
     "hook",
@@ -39,8 +40,9 @@ STRUCTURAL = {
     "random_below",
 }  # fmt: skip
 
-# Functions of the operation modules that need no row: `template` has no elements.
-WITHOUT_ROWS = {"template"}
+# Functions that need no row: `template` has no elements, and solvers take functions and return
+# pairs; they have a file of their own.
+WITHOUT_ROWS = {"template", "cg", "bicgstab", "gmres"}
 
 
 def public_functions() -> set[str]:

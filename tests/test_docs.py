@@ -21,7 +21,17 @@ from support import needs_plugin
 ROOT = pathlib.Path(__file__).parents[1]
 FUNCTIONS = sorted(name for module in METHOD_MODULES for name in module.__all__)
 FUNCTIONS += ["associative_scan"]
-FUNCTIONS += ["cond", "custom_grad", "for_", "grad", "if_", "mark", "print_expr", "scan"]
+FUNCTIONS += [
+    "cond",
+    "custom_grad",
+    "for_",
+    "grad",
+    "if_",
+    "implicit",
+    "mark",
+    "print_expr",
+    "scan",
+]
 FUNCTIONS += ["all_gather", "all_reduce", "collective_permute", "mesh_index", "mesh_size"]
 FUNCTIONS += ["reduce_scatter"]
 FUNCTIONS += ["hessian", "jacobian", "map", "stop_grad", "value_and_grad", "vjp", "vmap", "while_"]

@@ -48,6 +48,7 @@ def test_both_sides(row: Row) -> None:
         "numpy",
         "ops",
         "random",
+        "scipy.sparse.linalg",
         "scipy.special",
         "tree",
         "tree_util",

@@ -43,6 +43,7 @@ STRUCTURE = {
     "cond": ("merge of the branches", "rule", "yes", "the evaluator"),
     "while": ("as the state", "rule", "yes, position by position", "the evaluator"),
     "custom_grad": ("as the values", "the user's rule", "yes", "no code"),
+    "implicit": ("as the values", "rule", "yes", "no code"),
     "stop_grad": ("same", "none", "yes", "no code"),
     "mark": ("same", "rule", "yes", "no code"),
     "hook": ("same", "rule", "yes", "the evaluator"),

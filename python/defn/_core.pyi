@@ -1527,7 +1527,27 @@ def ndtr(tensor: TensorLike, /) -> Tensor: ...
 def ndtri(tensor: TensorLike, /) -> Tensor: ...
 def trigamma(tensor: TensorLike, /) -> Tensor: ...
 def linalg_adjoint(tensor: TensorLike, /) -> Tensor: ...
+def linalg_bicgstab(
+    a: TensorLike | Callable[[Any], Any],
+    b: Any,
+    x0: Any = None,
+    rtol: float = 1e-05,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    m: TensorLike | Callable[[Any], Any] | None = None,
+    /,
+) -> tuple[Any, Tensor]: ...
 def linalg_block_diag(tensors: Sequence[TensorLike], /) -> Tensor: ...
+def linalg_cg(
+    a: TensorLike | Callable[[Any], Any],
+    b: Any,
+    x0: Any = None,
+    rtol: float = 1e-05,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    m: TensorLike | Callable[[Any], Any] | None = None,
+    /,
+) -> tuple[Any, Tensor]: ...
 def linalg_cho_solve(factor: TensorLike, b: TensorLike, lower: bool = True, /) -> Tensor: ...
 def linalg_cholesky(tensor: TensorLike, /) -> Tensor: ...
 def linalg_cond(
@@ -1541,6 +1561,17 @@ def linalg_eigh(tensor: TensorLike, max_iter: int = 1000, eps: float = 0.0, /) -
 def linalg_eigvals(tensor: TensorLike, /) -> Tensor: ...
 def linalg_eigvalsh(tensor: TensorLike, /) -> Tensor: ...
 def linalg_expm(tensor: TensorLike, /) -> Tensor: ...
+def linalg_gmres(
+    a: TensorLike | Callable[[Any], Any],
+    b: Any,
+    x0: Any = None,
+    rtol: float = 1e-05,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    m: TensorLike | Callable[[Any], Any] | None = None,
+    restart: int = 20,
+    /,
+) -> tuple[Any, Tensor]: ...
 def linalg_hessenberg(tensor: TensorLike, /) -> tuple[Tensor, Tensor]: ...
 def linalg_invert(tensor: TensorLike, /) -> Tensor: ...
 def linalg_least_squares(a: TensorLike, b: TensorLike, eps: float = 1e-15, /) -> Tensor: ...
@@ -2471,6 +2502,26 @@ def custom_grad(
     jvp: Callable[..., Any] | None = None,
 ) -> Any: ...
 def custom_jvp(value: Any, inputs: Sequence[Any], fun: Callable[..., Any]) -> Any: ...
+def implicit(
+    value: Any,
+    condition: Callable[[Any], Any],
+    solver: str,
+    rtol: float | None = None,
+    atol: float | None = None,
+    maxiter: int | None = None,
+    restart: int | None = None,
+) -> Any: ...
+def linear_solve(
+    method: str,
+    a: TensorLike | Callable[[Any], Any],
+    b: Any,
+    x0: Any,
+    rtol: float | None,
+    atol: float | None,
+    maxiter: int | None,
+    m: TensorLike | Callable[[Any], Any] | None,
+    restart: int | None = None,
+) -> tuple[Any, Tensor]: ...
 
 # Control flow. State, branches and results are containers.
 def hook(value: Any, name: str | None = None, fun: Callable[[Any], Any] | None = None) -> Any: ...

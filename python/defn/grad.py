@@ -22,6 +22,7 @@ __all__ = [
     "grad",
     "hessian",
     "hvp",
+    "implicit",
     "jacfwd",
     "jacobian",
     "jacrev",
@@ -467,3 +468,60 @@ def custom_jvp(value: Any, inputs: Sequence[Any], fun: Callable[..., Any]) -> An
     (1.0, 2.0)
     """
     ...
+
+
+@public
+def implicit(
+    value: Any,
+    condition: Callable[[Any], Any],
+    *,
+    solver: str = "gmres",
+    rtol: float | None = None,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    restart: int = 20,
+) -> Any:
+    """Return a value with the derivative that the implicit function theorem gives.
+
+    ``condition`` takes a container like ``value`` and returns one, which is zero at the value. It
+    captures the tensors on which the value depends; derivatives flow to them. How the value was
+    computed does not count: by iterations of any kind, by a function of the host, or before. So
+    the value is a
+
+    - root of ``f``: ``dn.implicit(x, lambda x: f(x, theta))``;
+    - fixed point: ``dn.implicit(x, lambda x: f(x, theta) - x)``;
+    - minimum: ``dn.implicit(x, lambda x: dn.grad(x, lambda x: loss(x, theta)))``;
+    - solution of a system: ``dn.implicit(x, lambda x: a @ x - b)``.
+
+    The tangent ``t`` of the value solves the linear system ``F' t = -(derivative of F by theta)``,
+    where ``F'`` is the derivative of the condition by the value; the gradient takes one system with
+    the transpose of ``F'``. ``solver`` is how they are solved: ``"gmres"``, ``"bicgstab"`` and
+    ``"cg"``, which needs a symmetric positive definite ``F'``, as a minimum of a real loss has,
+    only multiply by ``F'`` (see :func:`defn.linalg.cg`); ``"dense"`` forms it and factors it by
+    LU, which suits few unknowns. ``rtol``, ``atol``, ``maxiter`` and ``restart`` are those of
+    these functions. Without ``rtol`` it is the two-thirds power of the dtype's epsilon: 2e-5 for
+    f32, 4e-11 for f64.
+
+    The derivative is NaN where a system is not solved, because ``F'`` is singular or the solver
+    does not converge. With ``"dense"`` it is infinite or NaN if a pivot is 0, as in
+    :func:`defn.linalg.solve`. The derivative belongs to an exact zero: it is as wrong as the
+    residual of the condition is large, which is not checked.
+
+    Shapes: those of ``value``; the condition keeps them.
+    Dtypes: floats and complex; the condition keeps them. ``F'`` need not be linear over complex
+        numbers: real and imaginary parts are separate unknowns.
+    Grad: that of the implicit function, in both modes and of any order; none to ``value``.
+    Raises: ``DTypeError`` for integers, ``ShapeError`` for residuals of other shapes or dtypes,
+        ``ContainerError`` for those of another structure, ``OptionError`` for an unknown solver,
+        a negative tolerance, and a ``maxiter`` or ``restart`` below 1.
+
+    >>> def root(theta):  # of x**3 + x = theta, by Newton's method
+    ...     x = theta
+    ...     for _ in range(30):
+    ...         x = x - (x**3 + x - theta) / (3 * x**2 + 1)
+    ...     return dn.implicit(x, lambda x: x**3 + x - theta)
+    >>> x, slope = dn.value_and_grad(root)(10.0)
+    >>> f"{x:.4f} {slope:.4f}"  # 1 / (3 x**2 + 1)
+    '2.0000 0.0769'
+    """
+    return _core.implicit(value, condition, solver, rtol, atol, maxiter, restart)

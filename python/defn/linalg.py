@@ -5,6 +5,9 @@ Results are floats or complex numbers; integers become f32. Floats of 8 and 16 b
 f32 and rounded at the end. The factors of a matrix with a NaN or an infinity are NaN. All
 iterations terminate.
 
+:func:`cg`, :func:`bicgstab` and :func:`gmres` solve systems whose matrix is a function that
+multiplies by it, on containers of any shapes.
+
 >>> a = dn.tensor([[4.0, 1.0], [1.0, 3.0]])
 >>> dn.round(dn.linalg.solve(a, dn.tensor([9.0, 5.0]))).to_list()
 [2.0, 1.0]
@@ -44,6 +47,7 @@ from defn._linalg_results import (
 from defn._linalg_results import (
     SVDResult as SVDResult,
 )
+from defn._linalg_solvers import bicgstab, cg, gmres
 from defn._public import forwards
 
 if TYPE_CHECKING:
@@ -55,7 +59,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "adjoint",
+    "bicgstab",
     "block_diag",
+    "cg",
     "cho_solve",
     "cholesky",
     "cond",
@@ -65,6 +71,7 @@ __all__ = [
     "eigvals",
     "eigvalsh",
     "expm",
+    "gmres",
     "hessenberg",
     "invert",
     "least_squares",

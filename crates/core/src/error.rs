@@ -466,6 +466,18 @@ pub enum ErrorKind {
     NoGradient { op: &'static str, hint: &'static str },
     #[error("{op}: the tangent of {value} is {got}, {required}")]
     TangentDType { op: &'static str, value: TensorType, got: TensorType, required: &'static str },
+
+    // solvers
+    #[error(
+        "{op}: {what} gives {got} for {expected} of value {index}, dtype and shape must stay the same; convert or broadcast its result"
+    )]
+    SolverResult { op: &'static str, what: &'static str, index: usize, got: TensorType, expected: TensorType },
+    #[error("{op}: a value is {got}, a float or a complex number is required; convert it with as_type")]
+    SolverDType { op: &'static str, got: TensorType },
+    #[error(
+        "{op}: {option} is {got} for b of {b}, a square matrix of the length of b's first axis is required, or a function that multiplies by it"
+    )]
+    SolverMatrix { op: &'static str, option: &'static str, got: TensorType, b: TensorType },
     #[error(
         "grad: the function's value is {what}, gradients are of one tensor; choose it with value_and_grad's transform"
     )]

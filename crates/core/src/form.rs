@@ -198,6 +198,23 @@ pub fn form(op: &Op) -> Form {
             }
             arguments
         }
+        OpClass::Implicit(op) => {
+            regions.push("condition");
+            regions.extend(op.preconditioner.iter().map(|_| "preconditioner"));
+            let solver = &op.solver;
+            smallvec![
+                operands("values", 0, Some(op.values)),
+                operands("captures", op.values, None),
+                option("values", op.values),
+                option("lanes", op.lanes),
+                option("solver", Attr::Text(solver.method.name().into())),
+                option("restart", solver.method.restart().map_or(Attr::None, Attr::from)),
+                option("rtol", Attr::Number(Number::Float(solver.rtol.0))),
+                option("atol", Attr::Number(Number::Float(solver.atol.0))),
+                option("maxiter", solver.maxiter.map_or(Attr::None, Attr::from)),
+                option("holomorphic", Attr::Bool(op.holomorphic))
+            ]
+        }
         OpClass::Hook(op) => smallvec![
             operands("values", 0, None),
             option("slot", op.slot),
@@ -262,6 +279,7 @@ pub fn name(op: &Op) -> &'static str {
         OpClass::Cond(_) => "cond",
         OpClass::While(_) => "while",
         OpClass::CustomGrad(_) => "custom_grad",
+        OpClass::Implicit(_) => "implicit",
         OpClass::Identity { mark: None } => "stop_grad",
         OpClass::Identity { mark: Some(_) } => "mark",
         OpClass::Hook(_) => "hook",
@@ -286,7 +304,17 @@ pub fn all_names() -> Vec<&'static str> {
     names.extend(Op::row_names());
     names.extend(["reduce", "window_reduce"]);
     names.extend(Collective::NAMES);
-    names.extend(["cond", "while", "custom_grad", "stop_grad", "mark", "hook", "runtime_call", "block"]);
+    names.extend([
+        "cond",
+        "while",
+        "custom_grad",
+        "implicit",
+        "stop_grad",
+        "mark",
+        "hook",
+        "runtime_call",
+        "block",
+    ]);
     names.extend(CompositeBlock::row_names());
     names.extend(Block::row_names());
     names

@@ -38,6 +38,7 @@ pub mod scalar;
 #[cfg(feature = "serde")]
 mod serde;
 pub mod shape;
+mod solvers;
 pub mod stack;
 pub mod stage;
 pub mod tensor;

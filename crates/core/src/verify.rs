@@ -15,7 +15,7 @@ use crate::graph::{Graph, Node};
 use crate::infer;
 use crate::jvp::tangent_type;
 use crate::op::{
-    Collective, CollectiveOp, CondOp, CustomGradOp, Op, OpClass, Primitive, UserBlockOp, WhileOp,
+    Collective, CollectiveOp, CondOp, CustomGradOp, ImplicitOp, Op, OpClass, Primitive, UserBlockOp, WhileOp,
 };
 use crate::region::Region;
 use crate::shape::TensorType;
@@ -120,6 +120,7 @@ pub(crate) fn operands(op: &Op, types: &[&TensorType]) -> Result<(), String> {
         OpClass::Cond(op) => cond(op, types),
         OpClass::While(op) => while_(op, types),
         OpClass::CustomGrad(op) => custom_grad(op, types),
+        OpClass::Implicit(op) => implicit(op, types),
         OpClass::UserBlock(op) => user_block(op, types),
         OpClass::Block(block) => block.check(types),
     }
@@ -195,6 +196,21 @@ fn custom_grad(op: &CustomGradOp, types: &[&TensorType]) -> Result<(), String> {
         signature("forward rule", rule, &tangents.iter().collect::<Vec<_>>(), &types[own..])?;
     }
     Ok(())
+}
+
+fn implicit(op: &ImplicitOp, types: &[&TensorType]) -> Result<(), String> {
+    let Some((values, captures)) = types.split_at_checked(op.values) else {
+        return Err(format!("{} operands, of which {} are values", types.len(), op.values));
+    };
+    let Some(first) = values.first() else { return Err("no values, one is required".to_owned()) };
+    for ty in values {
+        let lanes = |ty: &TensorType| ty.shape.sizes().get(..op.lanes).map(<[usize]>::to_vec);
+        if lanes(ty).is_none() || lanes(ty) != lanes(first) {
+            return Err(format!("the value {ty} lacks the {} leading axes of {first}", op.lanes));
+        }
+    }
+    signature("condition", &op.condition, values, captures)?;
+    op.preconditioner.iter().try_for_each(|m| signature("preconditioner", m, values, captures))
 }
 
 fn user_block(op: &UserBlockOp, types: &[&TensorType]) -> Result<(), String> {

@@ -221,6 +221,7 @@ impl CpuBackend {
             | Op::Cond(_)
             | Op::While(_)
             | Op::CustomGrad(_)
+            | Op::Implicit(_)
             | Op::Hook(_)
             | Op::RuntimeCall(_)
             | Op::UserBlock(_)

@@ -113,7 +113,12 @@ fn repeat<A: Exprs>(
 
 /// Refuses a container of another structure: vectors may have grown, and leaves that are equally many may stand
 /// elsewhere. Another number of leaves is an error of the loop itself.
-fn require_structure<A: Exprs>(op: &'static str, what: &'static str, expected: &A, got: &A) -> Result<()> {
+pub(crate) fn require_structure<A: Exprs>(
+    op: &'static str,
+    what: &'static str,
+    expected: &A,
+    got: &A,
+) -> Result<()> {
     let ((leaves, lengths), (own, now)) = (flatten(expected), flatten(got));
     if own.len() != leaves.len() || now == lengths {
         return Ok(());

@@ -47,6 +47,7 @@ mod grad;
 pub mod graph;
 mod hooks;
 mod host;
+mod implicit;
 mod jit;
 mod jvp;
 pub mod linalg;
@@ -142,6 +143,15 @@ pub use defn_core::backend::Checks;
 /// ```
 #[doc(inline)]
 pub use defn_core::backend::MemoryNeed;
+/// How the linear systems of an [`implicit`](fn@implicit) derivative are solved.
+///
+/// ```
+/// use defn::LinearOptions;
+///
+/// let options = LinearOptions::cg().with_rtol(1e-8);
+/// assert_eq!(options.rtol, Some(1e-8));
+/// ```
+pub use defn_core::builder::LinearOptions;
 pub use defn_core::builder::{
     Contracted, ConvOptions, FftLength, FftNorm, Indexing, Overlap, PerAxis, QuantileMethod, Sections, Side,
     UniqueOutputs, Uniques, WindowOptions, WindowPadding,
@@ -225,6 +235,7 @@ pub use grad::{
 pub use half;
 pub use hooks::{Outcome, block, hook, named_hook, runtime_call};
 pub use host::HostSlice;
+pub use implicit::implicit;
 pub use jit::{Jit, jit};
 pub use jvp::{Linear, hvp, jvp, linearize};
 pub use nested::Nested;

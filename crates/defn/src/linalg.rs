@@ -126,10 +126,13 @@ macro_rules! functions {
 }
 
 mod general;
+mod solvers;
 
 pub use general::{
     block_diag, cho_solve, eig, eigvals, expm, hessenberg, logm, lu_solve, schur, sqrtm, toeplitz,
 };
+pub(crate) use solvers::on_leaves;
+pub use solvers::{Iterations, bicgstab, cg, gmres};
 
 functions! {
     /// The conjugate transpose: the last two axes are exchanged, and complex elements conjugated.

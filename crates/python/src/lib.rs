@@ -47,6 +47,7 @@ mod rows;
 mod scope;
 mod shard;
 mod show;
+mod solvers;
 mod tensor;
 mod threads;
 mod trace_allocations;
@@ -93,6 +94,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     grad::add(module)?;
     jvp::add(module)?;
     associative::add(module)?;
+    solvers::add(module)?;
     control::add(module)?;
     hooks::add(module)?;
     calls::add(module)?;

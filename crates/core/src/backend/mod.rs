@@ -87,7 +87,7 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
         self.from_host(ty, HostMemory::from(copy))
     }
 
-    /// Runs one op without regions: every op but `Parameter`, `Cond`, `While`, `CustomGrad`, `Hook` and
+    /// Runs one op without regions: every op but `Parameter`, `Cond`, `While`, `CustomGrad`, `Implicit`, `Hook` and
     /// blocks for which [`Backend::has_native`] is false.
     ///
     /// # Errors

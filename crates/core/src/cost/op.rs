@@ -37,6 +37,7 @@ pub(super) fn count(costs: &mut Costs, graph: &Graph, node: &Node) -> Count {
         OpClass::Identity { .. } => passes(1),
         // The gradient rule adds its own nodes when a gradient is taken.
         OpClass::CustomGrad(op) => passes(op.values),
+        OpClass::Implicit(op) => passes(op.values),
         OpClass::Hook(_) => {
             let cost = NodeCost { read, ..NodeCost::default() };
             Count { cost, passes: outputs.len(), ..Count::default() }

@@ -88,8 +88,10 @@ impl ErrorKind {
             | ParameterDType { .. }
             | IndicesDType { .. }
             | ForeignElements { .. }
+            | SolverDType { .. }
             | TangentDType { .. }
             | StoredDType { .. } => ErrorClass::DType,
+            SolverResult { got, expected, .. } if got.dtype != expected.dtype => ErrorClass::DType,
             IntegerRange { .. } | NumberRange { .. } | ArgumentRange { .. } => ErrorClass::Range,
             Malformed { .. } => ErrorClass::Format,
             DivisionByZero { .. } => ErrorClass::Division,
@@ -127,6 +129,8 @@ impl ErrorKind {
             | Conv { .. }
             | DiagonalLength { .. }
             | ShapesDiffer { .. }
+            | SolverResult { .. }
+            | SolverMatrix { .. }
             | ParameterShape { .. }
             | MultivariateShapes { .. }
             | Probabilities { .. }

@@ -191,6 +191,7 @@ impl Step {
                 body: plan(&op.body)?,
             },
             OpClass::CustomGrad(op) => Step::Pass { count: op.values },
+            OpClass::Implicit(op) => Step::Pass { count: op.values },
             OpClass::Identity { .. } => Step::Pass { count: 1 },
             OpClass::Hook(op) => {
                 Step::Hook { slot: op.slot, types: types.iter().map(|ty| (*ty).clone()).collect() }

@@ -6,8 +6,8 @@ use super::{Attr, Attribute, form, quoted};
 use crate::dtype::{DType, Kind};
 use crate::op::{
     AllReduceOp, BinaryOp, Block, Collective, CollectiveOp, CondOp, CustomGradOp, CustomRules, DeviceGroups,
-    Direction, FoldOp, HookOp, Literal, Op, QrMode, RuntimeCallOp, TieBreak, Transform, UnaryOp, UserBlockOp,
-    WhileOp, WindowFoldOp,
+    Direction, FoldOp, HookOp, ImplicitOp, LinearMethod, LinearSolver, Literal, Op, QrMode, RuntimeCallOp,
+    TieBreak, Transform, UnaryOp, UserBlockOp, WhileOp, WindowFoldOp,
 };
 use crate::region::Region;
 use crate::scalar::{Number, Scalar};
@@ -122,6 +122,29 @@ impl Reader<'_> {
             "custom_grad" => {
                 let (values, inputs) = (self.attribute("values")?, self.attribute("inputs")?);
                 Op::CustomGrad(CustomGradOp { values, inputs, rules: self.rules(regions)? })
+            }
+            "implicit" => {
+                let (condition, preconditioner) = match regions {
+                    [condition] => (condition, None),
+                    [condition, preconditioner] => (condition, Some(preconditioner)),
+                    _ => return Err(region_count(name, regions, 1)),
+                };
+                let restart = self.integer("restart")?.unwrap_or_default();
+                let methods =
+                    LinearMethod::NAMES.iter().filter_map(|name| LinearMethod::of_name(name, restart));
+                Op::Implicit(ImplicitOp {
+                    values: self.attribute("values")?,
+                    lanes: self.attribute("lanes")?,
+                    solver: LinearSolver {
+                        method: self.leaf("solver", &methods.collect::<Vec<_>>(), LinearMethod::name)?,
+                        rtol: self.attribute("rtol")?,
+                        atol: self.attribute("atol")?,
+                        maxiter: self.integer("maxiter")?,
+                    },
+                    holomorphic: self.attribute("holomorphic")?,
+                    condition: condition.clone(),
+                    preconditioner: preconditioner.cloned(),
+                })
             }
             "stop_grad" => Op::StopGrad,
             "mark" => match self.text("name")? {

@@ -21,6 +21,7 @@ mod collective;
 pub(crate) mod control;
 pub(crate) mod elementwise;
 mod fourier;
+mod implicit;
 mod index;
 mod linalg;
 pub(crate) mod loops;
@@ -482,6 +483,7 @@ fn rule(site: &mut Site<'_>, op: &Op, g: &[Option<Value>], saved: Option<loops::
         Op::Cond(op) => control::cond(site, op, g),
         Op::While(op) => loops::while_(site, op, g, saved),
         Op::CustomGrad(op) => control::custom_grad(site, op, g),
+        Op::Implicit(op) => implicit::implicit(site, op, g),
         Op::StopGrad => Ok(Vjp::Zero),
         Op::Mark { .. } => Ok(Vjp::one(first())),
         // The hook has run forward and does not run again.

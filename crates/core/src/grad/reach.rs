@@ -93,6 +93,7 @@ fn flow(op: &Op, inputs: usize) -> Reach<'_> {
         OpClass::UserBlock(op) => Reach::Region(&op.default),
         OpClass::Hook(_) => Reach::Each,
         OpClass::CustomGrad(op) => Reach::Between(op.values..op.values + op.inputs),
+        OpClass::Implicit(op) => Reach::Between(op.values..inputs),
         OpClass::Cond(op) => Reach::Cond(op),
         OpClass::While(op) => Reach::While(op),
     }

@@ -3,7 +3,7 @@
 
 use super::window;
 use crate::error::{ErrorKind, Result};
-use crate::op::{CondOp, CustomGradOp, FoldOp, Outputs, UserBlockOp, WhileOp, WindowFoldOp};
+use crate::op::{CondOp, CustomGradOp, FoldOp, ImplicitOp, Outputs, UserBlockOp, WhileOp, WindowFoldOp};
 use crate::region::Region;
 use crate::shape::TensorType;
 
@@ -94,6 +94,25 @@ pub(super) fn custom_grad(op: &CustomGradOp, operands: &[&TensorType]) -> Result
         let got = rule.map_or(expected, |rule| rule.results().len());
         if got != expected {
             return Err(ErrorKind::RegionResults { op, what, got, expected }.into());
+        }
+    }
+    Ok(operands[..op.values].iter().map(|ty| (*ty).clone()).collect())
+}
+
+/// The values pass through. Each has a residual of its type.
+pub(super) fn implicit(op: &ImplicitOp, operands: &[&TensorType]) -> Result<Outputs> {
+    let regions = [("condition", Some(&op.condition)), ("preconditioner", op.preconditioner.as_ref())];
+    for (what, region) in regions {
+        let Some(region) = region else { continue };
+        let (got, expected) = (region.results().len(), op.values);
+        if got != expected {
+            return Err(ErrorKind::RegionResults { op: "implicit", what, got, expected }.into());
+        }
+        for (index, (got, &expected)) in region.result_types().zip(operands).enumerate() {
+            if got != expected {
+                let (got, expected) = (got.clone(), expected.clone());
+                return Err(ErrorKind::CallResult { op: "implicit", index, got, expected }.into());
+            }
         }
     }
     Ok(operands[..op.values].iter().map(|ty| (*ty).clone()).collect())

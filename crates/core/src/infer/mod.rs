@@ -113,6 +113,7 @@ pub fn infer(op: &Op, operands: &[&TensorType]) -> Result<Outputs> {
         Op::Cond(op) => control::cond(op, operands)?,
         Op::While(op) => control::while_(op, operands)?,
         Op::CustomGrad(op) => control::custom_grad(op, operands)?,
+        Op::Implicit(op) => control::implicit(op, operands)?,
         Op::StopGrad | Op::Mark { .. } => one(x().clone()),
         Op::Hook(_) => operands.iter().map(|ty| (*ty).clone()).collect(),
 

@@ -98,6 +98,7 @@ fn takes_no_time(node: &Node) -> bool {
         | OpClass::Cond(_)
         | OpClass::While(_)
         | OpClass::CustomGrad(_)
+        | OpClass::Implicit(_)
         | OpClass::Hook(_)
         | OpClass::RuntimeCall(_)
         | OpClass::Block(_)

@@ -14,6 +14,7 @@ mod block;
 mod collective;
 mod control;
 mod elementwise;
+mod implicit;
 mod index;
 mod linalg;
 mod linear;
@@ -293,6 +294,7 @@ fn rule(site: &mut Site<'_>, op: &Op, t: &[Option<Value>], varied: &[bool]) -> R
 
         Op::Cond(_) | Op::While(_) => unreachable!("their values are computed together with the tangents"),
         Op::CustomGrad(op) => return control::custom_grad(site, op, t, varied),
+        Op::Implicit(op) => return implicit::implicit(site, op, t),
         Op::StopGrad => None,
         Op::Mark { .. } => t[0],
         Op::Hook(_) => return Ok(t.iter().copied().collect()),

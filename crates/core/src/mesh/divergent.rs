@@ -44,8 +44,8 @@ fn visit(region: &Region, count: usize, inside: Option<&'static str>) -> Result<
             }
             OpClass::While(_) => Some("a loop that ends by what a device has"),
             OpClass::Fold(_) | OpClass::WindowFold(_) => Some("the function of a reduction"),
-            // Its rule adds nodes to the program where a gradient is taken.
-            OpClass::CustomGrad(_) => continue,
+            // The rule adds nodes to the program where a gradient is taken.
+            OpClass::CustomGrad(_) | OpClass::Implicit(_) => continue,
             OpClass::Parameter { .. }
             | OpClass::Constant(_)
             | OpClass::Literal(_)

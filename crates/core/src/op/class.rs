@@ -2,7 +2,7 @@
 
 use super::{
     BinaryOp, Block, CollectiveOp, CondOp, CostClass, CustomGradOp, ElementCost, FoldOp, GradientFlow,
-    HookOp, Literal, Op, Row, RuntimeCallOp, UnaryOp, UserBlockOp, View, WhileOp, WindowFoldOp,
+    HookOp, ImplicitOp, Literal, Op, Row, RuntimeCallOp, UnaryOp, UserBlockOp, View, WhileOp, WindowFoldOp,
 };
 use crate::dtype::DType;
 use crate::scalar::Scalar;
@@ -41,6 +41,8 @@ pub enum OpClass<'a> {
     While(&'a WhileOp),
     /// Values that carry their own gradient rule.
     CustomGrad(&'a CustomGradOp),
+    /// Values that a condition defines.
+    Implicit(&'a ImplicitOp),
     /// Operands that are passed to a host function.
     Hook(&'a HookOp),
     /// Results of a host function.
@@ -190,6 +192,7 @@ impl Op {
             | OpClass::Cond(_)
             | OpClass::While(_)
             | OpClass::CustomGrad(_)
+            | OpClass::Implicit(_)
             | OpClass::Hook(_)
             | OpClass::RuntimeCall(_)
             | OpClass::Block(_)
@@ -228,6 +231,7 @@ impl Op {
             | OpClass::Cond(_)
             | OpClass::While(_)
             | OpClass::CustomGrad(_)
+            | OpClass::Implicit(_)
             | OpClass::Hook(_)
             | OpClass::RuntimeCall(_)
             | OpClass::UserBlock(_) => OnScalars::Other,

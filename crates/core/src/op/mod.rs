@@ -12,6 +12,7 @@ mod create;
 mod elementwise;
 mod examples;
 mod fourier;
+mod implicit;
 mod index;
 mod matrix;
 mod order;
@@ -37,6 +38,7 @@ pub use elementwise::{
     UnaryTraits,
 };
 pub use fourier::{Fft2Op, FftOp};
+pub use implicit::{ImplicitOp, LinearMethod, LinearSolver};
 pub use index::ScatterOp;
 pub use matrix::{QrMode, Transform};
 pub use order::Direction;
@@ -141,6 +143,8 @@ rows::rows! {
             While(op: WhileOp) => OpClass::While(op);
             /// Values that carry their own gradient rule.
             CustomGrad(op: CustomGradOp) => OpClass::CustomGrad(op);
+            /// Values that a condition defines, whose derivative is that of the implicit function.
+            Implicit(op: ImplicitOp) => OpClass::Implicit(op);
             /// `x`, through which no gradient flows.
             StopGrad => OpClass::Identity { mark: None };
             /// `x` with a name at which a graph may be cut.
@@ -412,6 +416,7 @@ impl Op {
             | OpClass::Cond(_)
             | OpClass::While(_)
             | OpClass::CustomGrad(_)
+            | OpClass::Implicit(_)
             | OpClass::Block(_)
             | OpClass::UserBlock(_) => self.regions().iter().any(|region| region.has_effects()),
         }
@@ -431,6 +436,11 @@ impl Op {
                 Op::While(WhileOp { cond, body, ..*op })
             }
             OpClass::CustomGrad(op) => Op::CustomGrad(CustomGradOp { rules: op.rules.map(map)?, ..*op }),
+            OpClass::Implicit(op) => {
+                let condition = map(&op.condition)?;
+                let preconditioner = op.preconditioner.as_ref().map(map).transpose()?;
+                Op::Implicit(ImplicitOp { condition, preconditioner, ..op.clone() })
+            }
             OpClass::Fold(op) => Op::Fold(FoldOp { fun: map(&op.fun)?, ..op.clone() }),
             OpClass::WindowFold(op) => Op::WindowFold(WindowFoldOp { fun: map(&op.fun)?, ..op.clone() }),
             OpClass::UserBlock(op) => Op::UserBlock(UserBlockOp { default: map(&op.default)?, ..op.clone() }),
@@ -452,6 +462,7 @@ impl Op {
             OpClass::Cond(op) => op.branches.iter().collect(),
             OpClass::While(op) => [&op.cond, &op.body].into_iter().collect(),
             OpClass::CustomGrad(op) => op.rules.regions().collect(),
+            OpClass::Implicit(op) => std::iter::once(&op.condition).chain(&op.preconditioner).collect(),
             OpClass::Fold(op) => std::iter::once(&op.fun).collect(),
             OpClass::WindowFold(op) => std::iter::once(&op.fun).collect(),
             OpClass::UserBlock(op) => std::iter::once(&op.default).collect(),

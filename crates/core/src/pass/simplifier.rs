@@ -134,6 +134,7 @@ impl Simplifier<'_> {
         match op.class() {
             OpClass::Identity { .. } => Ok(Some(inputs.into())),
             OpClass::CustomGrad(op) => Ok(Some(inputs[..op.values].into())),
+            OpClass::Implicit(op) => Ok(Some(inputs[..op.values].into())),
             OpClass::UserBlock(op) => self.inline(graph, &op.default, inputs).map(Some),
             OpClass::Block(block) if !self.backend.has_native(block) => {
                 self.defined(graph, block, inputs).map(Some)

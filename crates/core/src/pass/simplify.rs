@@ -59,6 +59,7 @@ pub fn at_construction(graph: &mut Graph, op: &Op, operands: &[Value]) -> Result
         | OpClass::Cond(_)
         | OpClass::While(_)
         | OpClass::CustomGrad(_)
+        | OpClass::Implicit(_)
         | OpClass::Hook(_)
         | OpClass::RuntimeCall(_)
         | OpClass::Block(_)

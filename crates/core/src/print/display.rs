@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::form::{self, Argument, Attr, Form};
 use crate::graph::{Graph, Node, Value};
-use crate::op::{CondOp, Op, OpClass, Outputs};
+use crate::op::{CondOp, CustomGradOp, ImplicitOp, Op, OpClass, Outputs};
 use crate::region::Region;
 use crate::shape::TensorType;
 
@@ -118,8 +118,9 @@ impl Printer {
             }
             OpClass::Constant(scalar) => one(scalar.to_string()),
             OpClass::Identity { mark: None } => one(frame.text(node.inputs[0]).to_owned()),
-            OpClass::CustomGrad(op) => {
-                node.inputs[..op.values].iter().map(|&value| frame.text(value).to_owned()).collect()
+            OpClass::CustomGrad(CustomGradOp { values, .. })
+            | OpClass::Implicit(ImplicitOp { values, .. }) => {
+                node.inputs[..*values].iter().map(|&value| frame.text(value).to_owned()).collect()
             }
             OpClass::While(op) => {
                 let initial: Vec<&str> =
@@ -202,6 +203,8 @@ fn shown_inputs(op: &Op, count: usize) -> usize {
     if let Op::While(op) = op {
         op.state
     } else if let Op::CustomGrad(op) = op {
+        op.values
+    } else if let Op::Implicit(op) = op {
         op.values
     } else {
         count

@@ -27,6 +27,7 @@ pub(crate) fn role(op: &Op) -> Role {
         | OpClass::Fold(_)
         | OpClass::WindowFold(_)
         | OpClass::CustomGrad(_)
+        | OpClass::Implicit(_)
         | OpClass::Hook(_)
         | OpClass::RuntimeCall(_)
         | OpClass::Block(_)

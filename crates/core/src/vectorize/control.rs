@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::builder::{self, Arg, BuildControl, Clause, LoopOptions, Ops, Thunk};
+use crate::builder::{
+    self, Arg, BuildControl, Clause, ImplicitRule, LinearFunction, LoopOptions, Ops, Thunk,
+};
 use crate::error::Result;
-use crate::op::{CondOp, CustomGradOp, CustomRules, WhileOp};
+use crate::op::{CondOp, CustomGradOp, CustomRules, ImplicitOp, WhileOp};
 use crate::region::Region;
 use crate::tensor::Tensor;
 
@@ -58,4 +60,17 @@ pub(super) fn custom_grad(
         }
     };
     Ok(builder::custom_derivative(ops, values.to_vec(), inputs.to_vec(), rules)?.into())
+}
+
+/// Values that a condition defines, and a vectorized operand.
+pub(super) fn implicit(ops: &mut Ops, op: &ImplicitOp, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+    let (values, captures) = operands.split_at(op.values);
+    let rule = ImplicitRule { solver: op.solver.clone(), lanes: op.lanes, holomorphic: op.holomorphic };
+    let mut condition =
+        |ops: &mut Ops, x: &[Tensor]| Ok(args(ops.inline(&op.condition, &[x, captures].concat())?));
+    let mut approximate = op.preconditioner.as_ref().map(|preconditioner| {
+        |ops: &mut Ops, r: &[Tensor]| Ok(args(ops.inline(preconditioner, &[r, captures].concat())?))
+    });
+    let preconditioner = approximate.as_mut().map(|function| function as LinearFunction<'_>);
+    Ok(builder::with_condition(ops, values, rule, &mut condition, preconditioner)?.into())
 }

@@ -94,6 +94,7 @@ impl Rewrite<'_> {
                 OpClass::Cond(op) => return control::cond(self.ops, op, operands),
                 OpClass::While(op) => return control::while_(self.ops, op, operands),
                 OpClass::CustomGrad(op) => return control::custom_grad(self.ops, op, operands),
+                OpClass::Implicit(op) => return control::implicit(self.ops, op, operands),
                 OpClass::Hook(_) => return self.hook(op, operands),
                 OpClass::RuntimeCall(_) => {
                     let vectorized = operands.iter().find(|x| x.is_vectorized());

@@ -124,6 +124,7 @@ impl Slots {
             | OpClass::Cond(_)
             | OpClass::While(_)
             | OpClass::CustomGrad(_)
+            | OpClass::Implicit(_)
             | OpClass::RuntimeCall(_)
             | OpClass::Block(_)
             | OpClass::UserBlock(_) => return false,

@@ -381,6 +381,7 @@ impl Work {
             | OpClass::Fold(_)
             | OpClass::WindowFold(_)
             | OpClass::CustomGrad(_)
+            | OpClass::Implicit(_)
             | OpClass::Block(_)
             | OpClass::UserBlock(_) => Work::Op,
         })

@@ -134,6 +134,7 @@ pub(super) fn is_kernel(graph: &Graph, node: &Node) -> bool {
         | Op::StopGrad
         | Op::Mark { .. }
         | Op::CustomGrad(_)
+        | Op::Implicit(_)
         | Op::Collective(_)
         | Op::Fold(_)
         | Op::WindowFold(_)

@@ -308,6 +308,7 @@ impl Lowering {
             }
             Op::StopGrad | Op::Mark { .. } => x.values[0].clone(),
             Op::CustomGrad(op) => return Ok(x.values[..op.values].to_vec()),
+            Op::Implicit(op) => return Ok(x.values[..op.values].to_vec()),
             Op::Collective(op) if !self.is_over_devices => {
                 let (op, count, location) =
                     (op.kind.name(), op.groups.devices().len(), node.location.clone());

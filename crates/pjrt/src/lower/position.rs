@@ -141,6 +141,7 @@ impl Lowering {
             | OpClass::Cond(_)
             | OpClass::While(_)
             | OpClass::CustomGrad(_)
+            | OpClass::Implicit(_)
             | OpClass::Hook(_)
             | OpClass::RuntimeCall(_)
             | OpClass::Block(_)

@@ -118,6 +118,7 @@ fn role(node: &Node) -> Role {
         | OpClass::Cond(_)
         | OpClass::While(_)
         | OpClass::CustomGrad(_)
+        | OpClass::Implicit(_)
         | OpClass::Hook(_)
         | OpClass::RuntimeCall(_)
         | OpClass::Block(_)

@@ -119,7 +119,7 @@ const PARAMETER: usize = usize::MAX;
 
 /// Whether the host runs a node.
 fn runs_on_host(node: &Node) -> bool {
-    if let Op::Hook(_) | Op::CustomGrad(_) = node.op { false } else { node.op.has_effect() }
+    if let Op::Hook(_) | Op::CustomGrad(_) | Op::Implicit(_) = node.op { false } else { node.op.has_effect() }
 }
 
 /// Whether recomputing a node is cheaper than passing it from one segment to another.

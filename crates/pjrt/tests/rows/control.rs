@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::{
-    BinaryOp, Block, CompositeBlock, CondOp, CustomGradOp, CustomRules, FoldOp, HookOp, Op, UnaryOp,
-    UserBlockOp, WhileOp, WindowFoldOp,
+    BinaryOp, Block, CompositeBlock, CondOp, CustomGradOp, CustomRules, FoldOp, HookOp, ImplicitOp,
+    LinearMethod, LinearSolver, Op, Tolerance, UnaryOp, UserBlockOp, WhileOp, WindowFoldOp,
 };
 use defn_core::region::Region;
 use defn_core::{DType, Scalar, TensorType};
@@ -98,6 +98,13 @@ pub fn control(dtype: DType) -> Table {
         &[&x, &y],
         Closeness::Exact,
     );
+    let condition =
+        region(&types, 1, |graph, v| [binary(graph, BinaryOp::SUBTRACT, v[0], v[1])].into_iter().collect());
+    let solver =
+        LinearSolver { method: LinearMethod::Cg, rtol: Tolerance(1e-5), atol: Tolerance(0.0), maxiter: None };
+    let (values, lanes, holomorphic, preconditioner) = (1, 0, false, None);
+    let op = ImplicitOp { values, lanes, solver, holomorphic, condition, preconditioner };
+    table.must(Op::Implicit(op), &[&x, &y], Closeness::Exact);
     table.must(Op::Hook(HookOp { slot: 0, name: None }), &[&x, &y], Closeness::Exact);
     let default = region(&types, 2, |graph, v| {
         let sum = binary(graph, BinaryOp::ADD, v[0], v[1]);

@@ -89,6 +89,7 @@ const SMOOTH: &[&str] = &[
     "cond",
     "while",
     "custom_grad",
+    "implicit",
     "stop_grad",
     "mark",
     "hook",
@@ -465,8 +466,7 @@ impl Random {
                 (Op::While(op), state.into_iter().chain(captures).collect())
             }
             2 => {
-                let results: Values = (0..self.below(3)).map(|_| self.one(values)).collect();
-                let results = types(&results);
+                let results = types(&(0..self.below(3)).map(|_| self.one(values)).collect::<Values>());
                 let region = self.region(types(&state), types(&captures), depth, Some(&results));
                 let (name, attributes) = ("Softmax".into(), "axis=(0, 1), name=\"a\\n\"".into());
                 let (slot, args, default) = (self.below(3), state.len(), Arc::new(region));
@@ -476,7 +476,7 @@ impl Random {
             _ => {
                 let inputs: Values = (0..self.below(2)).map(|_| self.one(values)).collect();
                 let types = [&types(&state)[..], &types(&inputs), &types(&captures)];
-                (self.custom_grad(types, depth), state.into_iter().chain(inputs).chain(captures).collect())
+                (self.derivative(types, depth), state.into_iter().chain(inputs).chain(captures).collect())
             }
         }
     }

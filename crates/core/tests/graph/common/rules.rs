@@ -1,14 +1,17 @@
 //! Random rules of custom derivatives.
 
 use defn_core::dtype::DType;
-use defn_core::op::{CustomGradOp, CustomRules, Op};
+use defn_core::op::{CustomGradOp, CustomRules, ImplicitOp, LinearMethod, LinearSolver, Op, Tolerance};
 use defn_core::shape::TensorType;
 
 use super::Random;
 
 impl Random {
-    /// A custom derivative, with rules of any mode, for values, inputs and captures of these types.
-    pub(super) fn custom_grad(&mut self, [values, inputs, captures]: [&[TensorType]; 3], depth: usize) -> Op {
+    /// A derivative by a condition or by rules of any mode, for values, inputs and captures of these types.
+    pub(super) fn derivative(&mut self, [values, inputs, captures]: [&[TensorType]; 3], depth: usize) -> Op {
+        if self.below(3) == 0 {
+            return Op::Implicit(self.implicit([values, &[inputs, captures].concat()], depth));
+        }
         // Rules take and give floats without names.
         let floats = |types: &[TensorType], least: DType| -> Vec<TensorType> {
             let float = |ty: &TensorType| least.merge(ty.dtype.to_float());
@@ -26,5 +29,28 @@ impl Random {
             _ => CustomRules::Reverse(reverse),
         };
         Op::CustomGrad(CustomGradOp { values: values.len(), inputs: inputs.len(), rules })
+    }
+
+    /// Values that a condition defines, with any solver.
+    fn implicit(&mut self, [values, captures]: [&[TensorType]; 2], depth: usize) -> ImplicitOp {
+        let mut residuals = || self.region(values.to_vec(), captures.to_vec(), depth, Some(values)).into();
+        let (condition, preconditioner) = (residuals(), residuals());
+        let method = match self.below(4) {
+            0 => LinearMethod::Cg,
+            1 => LinearMethod::Bicgstab,
+            2 => LinearMethod::Gmres { restart: 1 + self.below(30) },
+            _ => LinearMethod::Dense,
+        };
+        let maxiter = if self.flip() { Some(1 + self.below(9)) } else { None };
+        let solver = LinearSolver { method, rtol: Tolerance(1e-5), atol: Tolerance(0.0), maxiter };
+        let preconditioner = if self.flip() { Some(preconditioner) } else { None };
+        ImplicitOp {
+            values: values.len(),
+            lanes: 0,
+            solver,
+            holomorphic: self.flip(),
+            condition,
+            preconditioner,
+        }
     }
 }
