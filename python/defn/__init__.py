@@ -227,6 +227,7 @@ if TYPE_CHECKING:
         to_template,
         with_default_backend,
     )
+    from defn.sparse import sparsity
     from defn.streams import Stream, stream
 
 __all__ = [
@@ -361,6 +362,7 @@ __all__ = [
     "serialize",
     "set_threads",
     "shard",
+    "sparsity",
     "stop_grad",
     "stream",
     "to_backend",
@@ -463,6 +465,7 @@ _NAMES = {
         *("Pointer", "backend_copy", "backend_deallocate", "backend_transfer", "default_backend"),
         *("from_pointer", "scope", "to_pointer", "to_template", "with_default_backend"),
     ),
+    "sparse": ("sparsity",),
     "streams": ("Stream", "stream"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}

@@ -12,7 +12,9 @@ from defn.jit import jit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, Literal
+
+    from scipy.sparse import csr_array
 
     from defn._core import Jitted, Tensor
 
@@ -161,14 +163,29 @@ def value_and_grad(
     )
 
 
+@overload
 def jacobian(
     fun: Callable[P, Any],
     /,
     *,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
+    sparse: Literal[False] = False,
     **jit_options: Any,
-) -> Jitted[P, Tensor]:
+) -> Jitted[P, Tensor]: ...
+@overload
+def jacobian(
+    fun: Callable[P, Any], /, *, argnums: int = 0, sparse: Any, **jit_options: Any
+) -> Callable[P, csr_array[Any, Any]]: ...
+def jacobian(
+    fun: Callable[..., Any],
+    /,
+    *,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    sparse: Any = False,
+    **jit_options: Any,
+) -> Any:
     """The Jacobian: the derivative of each element of the value by each element of the arguments.
 
     The function runs once. So does its differentiated form: where the arguments have no more
@@ -178,29 +195,60 @@ def jacobian(
     of its leaves has the structure of the arguments. With ``has_aux`` the function returns a pair,
     what is differentiated and the rest, and the result is the Jacobian and the rest.
 
+    ``sparse=True`` is for functions of which each element depends on few elements of the argument.
+    The result is a ``scipy.sparse.csr_array`` with a row for each element of the value and a column
+    for each element of the argument. ``sparsity`` finds its entries, and columns that have none in
+    a common row are computed together; if fewer passes do for rows, rows are. Pattern and program
+    are kept for the types of the arguments. ``sparse=pattern`` gives the entries: a sparse matrix,
+    or a matrix of bools, with all that are not zero. The argument and the value are one tensor of
+    floats each. A pattern as dense as its matrix causes a ``UserWarning``, once.
+
     Shapes: the shape of the value followed by that of the variable, with their names.
-    Dtypes: as for ``grad``.
-    Grad: differentiable to any order.
+    Dtypes: as for ``grad``; a sparse result has at least f32.
+    Grad: differentiable to any order; a sparse result is no tensor.
     Raises: ``TraceError`` for an operation without a gradient; the message says what to do instead.
+        With ``sparse``, ``OptionError`` for containers, several ``argnums``, ``has_aux``, a pattern
+        of another shape, a call inside a definition, and where SciPy is missing.
 
     >>> dn.jacobian(lambda x: x * x)(dn.tensor([1.0, 2.0])).to_list()
     [[2.0, 0.0], [0.0, 4.0]]
+    >>> differences = dn.jacobian(lambda x: x[1:] - x[:-1], sparse=True)
+    >>> differences(dn.tensor([1.0, 2.0, 4.0])).toarray().tolist()
+    [[-1.0, 1.0, 0.0], [0.0, -1.0, 1.0]]
     """
+    if sparse is not False:
+        return _sparse("jacobian", fun, argnums, None, sparse, has_aux, jit_options)
     return _compiled(_core.jacobian(fun, argnums, None, has_aux), jit_options)
 
 
+@overload
 def jacfwd(
     fun: Callable[P, Any],
     /,
     *,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
+    sparse: Literal[False] = False,
     **jit_options: Any,
-) -> Jitted[P, Tensor]:
+) -> Jitted[P, Tensor]: ...
+@overload
+def jacfwd(
+    fun: Callable[P, Any], /, *, argnums: int = 0, sparse: Any, **jit_options: Any
+) -> Callable[P, csr_array[Any, Any]]: ...
+def jacfwd(
+    fun: Callable[..., Any],
+    /,
+    *,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    sparse: Any = False,
+    **jit_options: Any,
+) -> Any:
     """The Jacobian in forward mode: one tangent for each element of the arguments.
 
     It suits functions of few numbers with large values. Loops carry the tangents along, so that it
-    takes no memory for their iterations.
+    takes no memory for their iterations. ``sparse`` is as for ``jacobian``, with one tangent for
+    each color of the columns.
 
     Shapes: the shape of the value followed by that of the variable, with their names.
     Dtypes: as for ``grad``.
@@ -211,20 +259,38 @@ def jacfwd(
     >>> dn.jacfwd(lambda t: t * dn.tensor([1.0, 10.0]))(3.0).to_list()
     [1.0, 10.0]
     """
+    if sparse is not False:
+        return _sparse("jacfwd", fun, argnums, "forward", sparse, has_aux, jit_options)
     return _compiled(_core.jacobian(fun, argnums, "forward", has_aux), jit_options)
 
 
+@overload
 def jacrev(
     fun: Callable[P, Any],
     /,
     *,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
+    sparse: Literal[False] = False,
     **jit_options: Any,
-) -> Jitted[P, Tensor]:
+) -> Jitted[P, Tensor]: ...
+@overload
+def jacrev(
+    fun: Callable[P, Any], /, *, argnums: int = 0, sparse: Any, **jit_options: Any
+) -> Callable[P, csr_array[Any, Any]]: ...
+def jacrev(
+    fun: Callable[..., Any],
+    /,
+    *,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    sparse: Any = False,
+    **jit_options: Any,
+) -> Any:
     """The Jacobian in reverse mode: one cotangent for each element of the value.
 
-    It suits functions with few results.
+    It suits functions with few results. ``sparse`` is as for ``jacobian``, with one cotangent for
+    each color of the rows.
 
     Shapes: the shape of the value followed by that of the variable, with their names.
     Dtypes: as for ``grad``.
@@ -234,20 +300,38 @@ def jacrev(
     >>> dn.jacrev(lambda x: (x * x).sum())(dn.tensor([1.0, 2.0])).to_list()
     [2.0, 4.0]
     """
+    if sparse is not False:
+        return _sparse("jacrev", fun, argnums, "reverse", sparse, has_aux, jit_options)
     return _compiled(_core.jacobian(fun, argnums, "reverse", has_aux), jit_options)
 
 
+@overload
 def hessian(
     fun: Callable[P, Any],
     /,
     *,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
+    sparse: Literal[False] = False,
     **jit_options: Any,
-) -> Jitted[P, Tensor]:
+) -> Jitted[P, Tensor]: ...
+@overload
+def hessian(
+    fun: Callable[P, Any], /, *, argnums: int = 0, sparse: Any, **jit_options: Any
+) -> Callable[P, csr_array[Any, Any]]: ...
+def hessian(
+    fun: Callable[..., Any],
+    /,
+    *,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    sparse: Any = False,
+    **jit_options: Any,
+) -> Any:
     """The Hessian of each element of the value: the Jacobian of the Jacobian.
 
-    For a function with one result it is computed forward over reverse.
+    For a function with one result it is computed forward over reverse. For such a function
+    ``sparse`` is as for ``jacobian``.
 
     Shapes: the shape of the value followed twice by that of the variable, with their names.
     Dtypes: as for ``grad``.
@@ -257,8 +341,40 @@ def hessian(
     >>> dn.hessian(lambda x: x[0] ** 2 * x[1])(dn.tensor([3.0, 5.0])).to_list()
     [[10.0, 6.0], [6.0, 0.0]]
     """
+    if sparse is not False:
+        gradient = _core.gradient(fun, argnums, _one_number)
+        return _sparse("hessian", gradient, argnums, None, sparse, has_aux, jit_options)
     inner = _core.jacobian(fun, argnums, None, has_aux)
     return _compiled(_core.jacobian(inner, argnums, None, has_aux), jit_options)
+
+
+def _sparse(
+    op: str,
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
+    mode: str | None,
+    sparse: Any,
+    has_aux: bool,
+    jit_options: dict[str, Any],
+) -> Callable[..., csr_array[Any, Any]]:
+    """A sparse Jacobian. The module, which is seldom needed, is imported here."""
+    from defn.sparse import SparseJacobian
+
+    if has_aux:
+        raise option_error(
+            f"{op}: has_aux is True, with sparse it must be False; compute the rest apart"
+        )
+    return SparseJacobian(op, fun, argnums, mode, sparse, jit_options)
+
+
+def _one_number(value: Any) -> Any:
+    """The value of a function whose sparse Hessian is taken."""
+    if getattr(value, "size", 1) != 1:
+        raise option_error(
+            f"hessian: the value has {value.size} elements, with sparse it must have one; take the"
+            " Hessian of one of them, or leave sparse out"
+        )
+    return value
 
 
 def _arguments(op: str, what: str, values: Any) -> tuple[Any, ...]:

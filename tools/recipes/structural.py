@@ -46,6 +46,16 @@ RECIPE = Recipe(
                 "        Op::Pad { .. } | Op::Concatenate { .. } =>",
                 "        Op::Mirror { .. } => same(site)?,\n",
             ),
+            (
+                "crates/core/src/sparsity/mod.rs",
+                "            Op::Pad { config } =>",
+                "            Op::Mirror { axis } => shape::reverse(self, &[*axis]),\n",
+            ),
+            (
+                "crates/core/src/sparsity/known.rs",
+                "        | Op::Reshape { .. }\n",
+                "        | Op::Mirror { .. }\n",
+            ),
         ),
         place(
             "builder",

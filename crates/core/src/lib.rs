@@ -39,6 +39,7 @@ pub mod scalar;
 mod serde;
 pub mod shape;
 mod solvers;
+pub mod sparsity;
 pub mod stack;
 pub mod stage;
 pub mod tensor;

@@ -61,6 +61,7 @@ mod print;
 mod profile;
 pub mod random;
 mod saved;
+pub mod sparsity;
 mod stream;
 mod tensor;
 mod tree;

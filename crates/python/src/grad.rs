@@ -296,12 +296,7 @@ impl Gradient {
     fn positions(&self, fun: &Bound<'_, PyAny>, count: usize) -> Fallible<Vec<usize>> {
         let mut positions = Vec::with_capacity(self.argnums.len());
         for &argnum in &self.argnums {
-            let extent = count as i64;
-            if !(-extent..extent).contains(&argnum) {
-                let given = argnum.to_string();
-                return Err(Misuse::ArgNums { given, fun: function_name(fun), count }.into());
-            }
-            let position = argnum.rem_euclid(extent) as usize;
+            let position = position(fun, argnum, count)?;
             if positions.contains(&position) {
                 let (option, got) = ("argnums".to_owned(), format!("{:?}", self.argnums));
                 let required = "a list that names each argument once".to_owned();
@@ -311,6 +306,16 @@ impl Gradient {
         }
         Ok(positions)
     }
+}
+
+/// The position of an argument of a function that is called with `count` of them; negative ones count from the last.
+pub(crate) fn position(fun: &Bound<'_, PyAny>, argnum: i64, count: usize) -> Fallible<usize> {
+    let extent = count as i64;
+    if !(-extent..extent).contains(&argnum) {
+        let given = argnum.to_string();
+        return Err(Misuse::ArgNums { given, fun: function_name(fun), count }.into());
+    }
+    Ok(argnum.rem_euclid(extent) as usize)
 }
 
 /// The value of a traced function, with its structure.

@@ -48,6 +48,7 @@ mod scope;
 mod shard;
 mod show;
 mod solvers;
+mod sparsity;
 mod tensor;
 mod threads;
 mod trace_allocations;
@@ -93,6 +94,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     compilers::add(module)?;
     grad::add(module)?;
     jvp::add(module)?;
+    sparsity::add(module)?;
     associative::add(module)?;
     solvers::add(module)?;
     control::add(module)?;
