@@ -379,6 +379,20 @@ def test_rules_for_forward_mode() -> None:
     assert dn.sparsity(both, x).nnz == 12
 
 
+def test_solutions_depend_on_all_that_defines_them() -> None:
+    matrix = dn.tensor(MATRIX + 4.0 * np.eye(4))
+
+    def fun(x: dn.Tensor) -> dn.Tensor:
+        b = x[:4]
+        root = dn.implicit(dn.linalg.solve(matrix, b), lambda y: matrix @ y - b)
+        return dn.concatenate([root, x[4:] ** 2])
+
+    x = dn.tensor(vector(6))
+    found = dn.sparsity(fun, x).toarray()
+    assert found.tolist() == (dense(fun, x) != 0).tolist()
+    np.testing.assert_allclose(dn.jacobian(fun, sparse=True)(x).toarray(), dense(fun, x), atol=1e-6)
+
+
 def test_dense_patterns_warn_once() -> None:
     of, x = dn.jacobian(lambda x: x * dn.sum(x), sparse=True), dn.tensor(vector(20))
     with pytest.warns(UserWarning, match="20 colors for 20 columns.*dn.jvp") as caught:

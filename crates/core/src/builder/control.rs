@@ -89,11 +89,11 @@ pub trait BuildControl: Builder + Sized {
         &mut self,
         cond: Arc<Region>,
         body: Arc<Region>,
-        options: LoopOptions,
+        options: impl Into<LoopOptions>,
         state: &[Self::V],
         captures: &[Self::V],
     ) -> Result<SmallVec<[Self::V; 1]>> {
-        let LoopOptions { trips, snapshots } = options;
+        let LoopOptions { trips, snapshots } = options.into();
         let op = Op::While(WhileOp { state: state.len(), trips, snapshots, cond, body });
         self.emit(op, &[state, captures].concat())
     }

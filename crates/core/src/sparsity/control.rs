@@ -116,9 +116,10 @@ fn pulled(site: &mut Site<'_, '_, '_>, op: &CustomGradOp, rule: &Region) -> Resu
     Ok(rule.parameters().iter().map(|ty| Some(reached.by_ref().take(ty.size()).collect())).collect())
 }
 
-/// What a host function returns may depend on all that it receives.
-pub(super) fn everything(site: &mut Site<'_, '_, '_>) -> Dependences {
-    let all = site.union_of(0..site.inputs.len());
+/// Each output may depend on all that the inputs from `first` on depend on: what a host function returns on all that it
+/// receives, values that a condition defines on all that it captures.
+pub(super) fn everything(site: &mut Site<'_, '_, '_>, first: usize) -> Dependences {
+    let all = site.union_of(first..site.inputs.len());
     let output = |output| {
         let size: usize = site.output_sizes(output).iter().product();
         (all != EMPTY).then(|| vec![all; size].into())

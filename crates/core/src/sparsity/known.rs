@@ -251,6 +251,7 @@ fn deciding(op: &Op, inputs: usize) -> Vec<bool> {
         | Op::Mark { .. }
         | Op::Hook(_)
         | Op::RuntimeCall(_)
+        | Op::Implicit(_)
         | Op::Conv(_)
         | Op::Reshape { .. }
         | Op::Squeeze { .. }

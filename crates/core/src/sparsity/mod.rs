@@ -288,10 +288,12 @@ impl<'r> Site<'_, '_, 'r> {
             Op::Cond(op) => return control::cond(self, op, useful),
             Op::While(op) => return loops::while_(self, op, useful),
             Op::CustomGrad(op) => return control::custom_grad(self, op),
+            // The inverse of a sparse matrix is dense.
+            Op::Implicit(op) => return Ok(control::everything(self, op.values)),
             Op::StopGrad => None,
             Op::Mark { .. } => same(),
             Op::Hook(_) => return Ok(self.inputs.iter().cloned().collect()),
-            Op::RuntimeCall(_) => return Ok(control::everything(self)),
+            Op::RuntimeCall(_) => return Ok(control::everything(self, 0)),
 
             Op::Block(block) => return block::rule(self, block),
             Op::UserBlock(op) => return block::defined(self, &op.default, useful),

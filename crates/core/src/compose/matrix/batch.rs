@@ -115,7 +115,7 @@ pub(crate) fn loop_while<B: Builder>(
         let body = body.take().expect("a region is made once");
         body(graph, state, captures)
     })?;
-    Ok(b.emit_while(Arc::new(condition), Arc::new(step), trips.into(), state, captures)?.into_vec())
+    Ok(b.emit_while(Arc::new(condition), Arc::new(step), trips, state, captures)?.into_vec())
 }
 
 /// The batch axes of a product of values of this rank: all axes but the last two.
