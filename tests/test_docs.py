@@ -75,7 +75,16 @@ def as_asked(request: pytest.FixtureRequest, name: str) -> None:
 @pytest.mark.usefixtures("as_asked")
 @pytest.mark.parametrize(
     "name",
-    ["defn", "defn.control", "defn.grad", "defn.vmap", "defn.jit", "defn.containers", "defn.errors"]
+    [
+        "defn",
+        "defn.control",
+        "defn.grad",
+        "defn.rules",
+        "defn.vmap",
+        "defn.jit",
+        "defn.containers",
+        "defn.errors",
+    ]
     + ["defn.places", "defn.threads", "defn.formats", "defn.reading", "defn.backends.inspect"]
     + [f"defn.{module}" for module in MODULES]
     + [module.__name__ for module in METHOD_MODULES],

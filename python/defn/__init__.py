@@ -53,18 +53,14 @@ from defn.errors import (
     UnknownNameError,
 )
 from defn.grad import (
-    custom_grad,
-    custom_jvp,
     grad,
     hessian,
     hvp,
-    implicit,
     jacfwd,
     jacobian,
     jacrev,
     jvp,
     linearize,
-    stop_grad,
     value_and_grad,
     vjp,
 )
@@ -177,6 +173,7 @@ from defn.reading import (
     to_list,
     to_number,
 )
+from defn.rules import custom_grad, custom_jvp, implicit, stop_grad
 from defn.tensors import attach as _attach
 from defn.threads import config, get_threads, set_threads
 from defn.updates import At

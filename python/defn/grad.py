@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar, overload
 
 from defn import _core
 from defn._names import option_error
-from defn._public import forwards, public
+from defn._public import public
 from defn.jit import jit
 
 if TYPE_CHECKING:
@@ -19,18 +19,14 @@ if TYPE_CHECKING:
     from defn._core import Jitted, Tensor
 
 __all__ = [
-    "custom_grad",
-    "custom_jvp",
     "grad",
     "hessian",
     "hvp",
-    "implicit",
     "jacfwd",
     "jacobian",
     "jacrev",
     "jvp",
     "linearize",
-    "stop_grad",
     "value_and_grad",
     "vjp",
 ]
@@ -512,132 +508,3 @@ def vjp(
         return _core.vjp(fun, argnums, args, kwargs, has_aux)
 
     return differentiated
-
-
-@forwards(_core.stop_grad)
-def stop_grad(value: Any) -> Any:
-    """Return the value as a constant: no gradient flows through it.
-
-    Shapes: unchanged; a container keeps its structure.
-    Dtypes: any; unchanged.
-    Grad: zero.
-    Raises: ``ContainerError`` for a value that is neither a tensor nor a container.
-
-    >>> float(dn.grad(lambda x: x + dn.stop_grad(x))(3.0))
-    1.0
-    """
-    ...
-
-
-@forwards(_core.custom_grad)
-def custom_grad(
-    value: Any,
-    inputs: Sequence[Any],
-    fun: Callable[[Any], Sequence[Any]],
-    *,
-    jvp: Callable[..., Any] | None = None,
-) -> Any:
-    """Return the value with a custom gradient rule.
-
-    ``fun`` is called with the cotangent of the value, which is a tuple if the value is one. It
-    returns a list with one cotangent for each of ``inputs``. The operations that compute the value
-    are not differentiated.
-
-    In forward mode the rule is transposed. A rule that is not linear in the cotangent has no
-    transpose; ``jvp`` is the rule for forward mode then, as that of ``custom_jvp``.
-
-    Shapes: that of the value; each cotangent has the shape of its input.
-    Dtypes: any; the cotangent is at least f32.
-    Grad: the result of ``fun``.
-    Raises: ``ContainerError`` unless ``fun`` returns as many tensors as there are inputs,
-        ``ShapeError`` for a cotangent of another shape.
-
-    >>> def clipped(x):
-    ...     return dn.custom_grad(x * x, [x], lambda g: [dn.clip(g * 2.0 * x, -1.0, 1.0)])
-    >>> float(dn.grad(clipped)(3.0))
-    1.0
-    """
-    ...
-
-
-@forwards(_core.custom_jvp)
-def custom_jvp(value: Any, inputs: Sequence[Any], fun: Callable[..., Any]) -> Any:
-    """Return the value with a custom rule for its tangent.
-
-    ``fun`` is called with the tangents of ``inputs``, one argument for each. It returns the tangent
-    of the value, with its structure. The operations that compute the value are not differentiated.
-
-    In reverse mode the rule is transposed, so that it must be linear in the tangents there;
-    ``custom_grad`` takes a rule for each mode.
-
-    Shapes: that of the value; each tangent has the shape of its input or value, or is a scalar.
-    Dtypes: any; a tangent has the dtype of its input, f32 for integers.
-    Grad: the result of ``fun``.
-    Raises: ``ContainerError`` if ``fun`` returns another structure than that of the value,
-        ``ShapeError`` for a tangent of another shape; in reverse mode ``TraceError`` for a rule
-        that is not linear.
-
-    >>> def softplus(x):  # Its derivative does not overflow.
-    ...     value = dn.log(dn.exp(x) + 1.0)
-    ...     return dn.custom_jvp(value, [x], lambda t: t * (1.0 - 1.0 / (dn.exp(x) + 1.0)))
-    >>> float(dn.grad(softplus)(100.0)), float(dn.jvp(softplus, (100.0,), (2.0,))[1])
-    (1.0, 2.0)
-    """
-    ...
-
-
-@public
-def implicit(
-    value: Any,
-    condition: Callable[[Any], Any],
-    *,
-    solver: str = "gmres",
-    rtol: float | None = None,
-    atol: float = 0.0,
-    maxiter: int | None = None,
-    restart: int = 20,
-) -> Any:
-    """Return a value with the derivative that the implicit function theorem gives.
-
-    ``condition`` takes a container like ``value`` and returns one, which is zero at the value. It
-    captures the tensors on which the value depends; derivatives flow to them. How the value was
-    computed does not count: by iterations of any kind, by a function of the host, or before. So
-    the value is a
-
-    - root of ``f``: ``dn.implicit(x, lambda x: f(x, theta))``;
-    - fixed point: ``dn.implicit(x, lambda x: f(x, theta) - x)``;
-    - minimum: ``dn.implicit(x, lambda x: dn.grad(x, lambda x: loss(x, theta)))``;
-    - solution of a system: ``dn.implicit(x, lambda x: a @ x - b)``.
-
-    The tangent ``t`` of the value solves the linear system ``F' t = -(derivative of F by theta)``,
-    where ``F'`` is the derivative of the condition by the value; the gradient takes one system with
-    the transpose of ``F'``. ``solver`` is how they are solved: ``"gmres"``, ``"bicgstab"`` and
-    ``"cg"``, which needs a symmetric positive definite ``F'``, as a minimum of a real loss has,
-    only multiply by ``F'`` (see :func:`defn.linalg.cg`); ``"dense"`` forms it and factors it by
-    LU, which suits few unknowns. ``rtol``, ``atol``, ``maxiter`` and ``restart`` are those of
-    these functions. Without ``rtol`` it is the two-thirds power of the dtype's epsilon: 2e-5 for
-    f32, 4e-11 for f64.
-
-    The derivative is NaN where a system is not solved, because ``F'`` is singular or the solver
-    does not converge. With ``"dense"`` it is infinite or NaN if a pivot is 0, as in
-    :func:`defn.linalg.solve`. The derivative belongs to an exact zero: it is as wrong as the
-    residual of the condition is large, which is not checked.
-
-    Shapes: those of ``value``; the condition keeps them.
-    Dtypes: floats and complex; the condition keeps them. ``F'`` need not be linear over complex
-        numbers: real and imaginary parts are separate unknowns.
-    Grad: that of the implicit function, in both modes and of any order; none to ``value``.
-    Raises: ``DTypeError`` for integers, ``ShapeError`` for residuals of other shapes or dtypes,
-        ``ContainerError`` for those of another structure, ``OptionError`` for an unknown solver,
-        a negative tolerance, and a ``maxiter`` or ``restart`` below 1.
-
-    >>> def root(theta):  # of x**3 + x = theta, by Newton's method
-    ...     x = theta
-    ...     for _ in range(30):
-    ...         x = x - (x**3 + x - theta) / (3 * x**2 + 1)
-    ...     return dn.implicit(x, lambda x: x**3 + x - theta)
-    >>> x, slope = dn.value_and_grad(root)(10.0)
-    >>> f"{x:.4f} {slope:.4f}"  # 1 / (3 x**2 + 1)
-    '2.0000 0.0769'
-    """
-    return _core.implicit(value, condition, solver, rtol, atol, maxiter, restart)

@@ -19,6 +19,7 @@ use crate::origin::OperandInfo;
 use crate::scalar::Number;
 use crate::shape::{AxisRef, Name, Shape, TensorType};
 use crate::stage::StageError;
+use print::shape_text;
 
 /// The result of every fallible function.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -595,9 +596,4 @@ fn positions_text(ty: &TensorType, axis: usize, length: usize, from_end: bool) -
         }
         (_, _) => format!("0..{end} for a window of {length} elements"),
     }
-}
-
-/// A shape inside a sentence; a scalar's shape prints as `[]`.
-fn shape_text(shape: &Shape) -> String {
-    if shape.rank() == 0 { "[]".to_owned() } else { shape.to_string() }
 }

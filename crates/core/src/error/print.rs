@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{Error, ErrorClass};
 use crate::origin::{self, Origin};
+use crate::shape::Shape;
 
 impl std::error::Error for Error {}
 
@@ -51,4 +52,9 @@ impl Error {
         let is_known = self.inner.operands.iter().any(|operand| operand.origin != Origin::Unknown);
         is_about_types && (is_known || self.inner.kind.leaves_out_types())
     }
+}
+
+/// A shape inside a sentence; a scalar's shape prints as `[]`.
+pub(super) fn shape_text(shape: &Shape) -> String {
+    if shape.rank() == 0 { "[]".to_owned() } else { shape.to_string() }
 }
