@@ -153,9 +153,7 @@ def loop(kind: str, trips: int, snapshots: int | None) -> tuple[float, float, fl
 
 def loops() -> None:
     """Prints a row for each loop, each from a process of its own."""
-    print(
-        "| trips | loop | snapshots | loop, ms | gradient, ms | ratio | memory, MB |"
-    )
+    print("| trips | loop | snapshots | loop, ms | gradient, ms | ratio | memory, MB |")
     print("|---:|---|---:|---:|---:|---:|---:|")
     for trips, kind, snapshots in rows():
         arguments = [kind, str(trips), str(snapshots or "")]
