@@ -245,9 +245,12 @@ NOT_DRAWN = {
     "reshape_vectors": "vectorized axes have tests of their own",
     "revectorize": "vectorized axes have tests of their own",
     "vectorize": "vectorized axes have tests of their own",
+    "bicgstab": "where a product is rounded otherwise, its iterations end at another time",
+    "cg": "where a product is rounded otherwise, its iterations end at another time",
+    "gmres": "where a product is rounded otherwise, its iterations end at another time",
 }
 DRAWN = [name for module in METHOD_MODULES for name in module.__all__ if name not in NOT_DRAWN]
-DRAWN += dn.linalg.__all__
+DRAWN += [name for name in dn.linalg.__all__ if name not in NOT_DRAWN]
 # A rounding error decides: whether a bound is met, or which sign a vector has.
 UNSTABLE = {"all_close", "isclose", *dn.linalg.__all__}
 # XLA compiles each example twice: as eager ops and as a whole.
