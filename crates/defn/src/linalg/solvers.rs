@@ -45,30 +45,89 @@ impl<A> std::fmt::Debug for Iterations<'_, A> {
 impl<'a, A> Iterations<'a, A> {
     /// A system is solved when the norm of its residual is at most this part of the right-hand side's, 1e-5 by default, or
     /// at most [`Iterations::atol`].
+    ///
+    /// ```
+    /// use defn::linalg::{Iterations, cg};
+    /// use defn::prelude::*;
+    ///
+    /// let solve = jit(|b: Expr| cg(|x: Expr| 4.0 * x, &b, Iterations::default().rtol(1e-6)).0);
+    /// assert_eq!(solve.call(tensor![4.0, 8.0]?)?.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     #[must_use]
     pub fn rtol(self, rtol: f64) -> Self {
         Iterations { rtol, ..self }
     }
 
     /// The absolute tolerance, 0 by default.
+    ///
+    /// ```
+    /// use defn::linalg::{Iterations, cg};
+    /// use defn::prelude::*;
+    ///
+    /// // A right-hand side that is small enough is solved by zeros.
+    /// let solve = jit(|b: Expr| cg(|x: Expr| 4.0 * x, &b, Iterations::default().atol(1.0)).0);
+    /// assert_eq!(solve.call(tensor![0.4, 0.8]?)?.to_vec::<f32>()?, [0.0, 0.0]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     #[must_use]
     pub fn atol(self, atol: f64) -> Self {
         Iterations { atol, ..self }
     }
 
     /// The maximum number of iterations, by default ten for each unknown.
+    ///
+    /// ```
+    /// use defn::linalg::{Iterations, cg};
+    /// use defn::prelude::*;
+    ///
+    /// // One iteration is too few for two eigenvalues.
+    /// let solve = jit(|(scales, b): (Expr, Expr)| {
+    ///     cg(|x: Expr| &scales * x, &b, Iterations::default().maxiter(1)).1
+    /// });
+    /// let info = solve.call((tensor![1.0, 2.0]?, tensor![1.0, 1.0]?))?;
+    /// assert_eq!(info.item::<i32>()?, 1);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     #[must_use]
     pub fn maxiter(self, maxiter: i64) -> Self {
         Iterations { maxiter: Some(maxiter), ..self }
     }
 
     /// Where the iterations begin, by default at zeros.
+    ///
+    /// ```
+    /// use defn::linalg::{Iterations, cg};
+    /// use defn::prelude::*;
+    ///
+    /// // The solution takes no iteration.
+    /// let solve = jit(|(b, x): (Expr, Expr)| {
+    ///     cg(|x: Expr| 4.0 * x, &b, Iterations::default().start(x).maxiter(1)).1
+    /// });
+    /// let info = solve.call((tensor![4.0, 8.0]?, tensor![1.0, 2.0]?))?;
+    /// assert_eq!(info.item::<i32>()?, 0);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     #[must_use]
     pub fn start(self, start: A) -> Self {
         Iterations { start: Some(start), ..self }
     }
 
     /// A linear function that approximates the inverse of the matrix.
+    ///
+    /// ```
+    /// use defn::linalg::{Iterations, cg};
+    /// use defn::prelude::*;
+    ///
+    /// // The inverse of the matrix makes one iteration enough.
+    /// let solve = jit(|(scales, b): (Expr, Expr)| {
+    ///     let options = Iterations::default().maxiter(1).preconditioner(|r: Expr| r / &scales);
+    ///     cg(|x: Expr| &scales * x, &b, options).1
+    /// });
+    /// let info = solve.call((tensor![1.0, 2.0]?, tensor![1.0, 1.0]?))?;
+    /// assert_eq!(info.item::<i32>()?, 0);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     #[must_use]
     pub fn preconditioner(self, function: impl FnMut(A) -> A + 'a) -> Self {
         Iterations { preconditioner: Some(Box::new(function)), ..self }
