@@ -10,7 +10,7 @@
 //! With `s` snapshots, `C(s + r, s)` trips need at most `r` evaluations of each besides its gradient. That is the least
 //! possible (Griewank and Walther, Algorithm 799: Revolve, 2000).
 
-use super::checkpoint::{self, Saved, select};
+use super::checkpoint::{self, Saved, repeat, select};
 use super::loops::{LoopPlan, buffer, integer, read, write};
 use super::products::reverse_span;
 use super::region;
@@ -130,7 +130,11 @@ pub(super) fn forward(
             let distance = graph.subtract(trips, here)?;
             let Step { splits, advance, .. } = step(graph, distance, free)?;
             let trips = select(graph, splits, advance, distance)?;
-            let mut next = run(graph, plan, &state[..changing], trips, constants)?;
+            let mut next =
+                repeat(graph, &state[..changing], trips, constants, |graph, leaves, constants| {
+                    let arguments: Vec<Value> = leaves.iter().chain(constants).copied().collect();
+                    region::inline(graph, &plan.body, &arguments)
+                })?;
             let there = graph.add(here, trips)?;
             let above = graph.add(top, 1)?;
             let scratch = integer(graph, count)?;
@@ -149,31 +153,6 @@ pub(super) fn forward(
     buffers = outputs[changing + 3..].to_vec();
     let top = outputs[changing + 1];
     Ok((outputs[..changing].into(), Snapshots { trips, saved, count, top, positions, buffers }))
-}
-
-/// Runs some trips of the loop.
-fn run(
-    graph: &mut Graph,
-    plan: &LoopPlan,
-    leaves: &[Value],
-    trips: Value,
-    constants: &[Value],
-) -> Result<Vec<Value>> {
-    let state: Vec<Value> = std::iter::once(trips).chain(leaves.iter().copied()).collect();
-    let outputs = region::while_(
-        graph,
-        None,
-        &state,
-        constants,
-        |graph, state, _| graph.greater(state[0], 0),
-        |graph, state, constants| {
-            let remaining = graph.subtract(state[0], 1)?;
-            let arguments: Vec<Value> = state[1..].iter().chain(constants).copied().collect();
-            let next = region::inline(graph, &plan.body, &arguments)?;
-            Ok(std::iter::once(remaining).chain(next).collect())
-        },
-    )?;
-    Ok(outputs[1..].to_vec())
 }
 
 /// Carries cotangents through all trips, the last first.
@@ -217,7 +196,8 @@ pub(super) fn reverse(
             let leaves = saved.advance(graph, plan, &leaves, advance, constants)?;
             let there = graph.add(here, advance)?;
             let positions = write(graph, positions, first, there)?;
-            let buffers = saved.tape(graph, plan, (&leaves, buffers), (first, chunk), constants)?;
+            let tapes = (&saved.leaves[..], buffers);
+            let buffers = saved.tape(graph, plan, &leaves, tapes, (first, chunk), constants)?;
 
             let tapes: Vec<Value> = plan.taped.iter().map(|&leaf| buffers[saved.position(leaf)]).collect();
             let end_of_tape = graph.add(first, chunk)?;

@@ -200,6 +200,29 @@ fn run(
     )
 }
 
+/// The leaves after some trips, of which each is computed by `next`.
+pub(super) fn repeat(
+    graph: &mut Graph,
+    leaves: &[Value],
+    trips: Value,
+    constants: &[Value],
+    next: impl FnOnce(&mut Graph, &[Value], &[Value]) -> Result<Values>,
+) -> Result<Vec<Value>> {
+    let state: Vec<Value> = std::iter::once(trips).chain(leaves.iter().copied()).collect();
+    let outputs = region::while_(
+        graph,
+        None,
+        &state,
+        constants,
+        |graph, state, _| graph.greater(state[0], 0),
+        |graph, state, constants| {
+            let remaining = graph.subtract(state[0], 1)?;
+            Ok(std::iter::once(remaining).chain(next(graph, &state[1..], constants)?).collect())
+        },
+    )?;
+    Ok(outputs[1..].to_vec())
+}
+
 /// Moves the values at positions 0, 2, 4 ... of each buffer to 0, 1, 2 ..., `moves` values in all.
 fn thin_out(graph: &mut Graph, buffers: &[Value], moves: Value) -> Result<Vec<Value>> {
     let zero = integer(graph, 0)?;
@@ -264,8 +287,8 @@ pub(super) fn reverse(
             for (&buffer, &leaf) in buffers.iter().zip(&leaves) {
                 pushed.push(write(graph, buffer, above, leaf)?);
             }
-            let tapes = &state[tapes_at..carried_at];
-            let tapes = stack.tape(graph, plan, &leaves, tapes, schedule.chunk, constants)?;
+            let (tapes, zero) = ((&plan.taped[..], &state[tapes_at..carried_at]), integer(graph, 0)?);
+            let tapes = stack.saved.tape(graph, plan, &leaves, tapes, (zero, schedule.chunk), constants)?;
             let trips = Trips { count: schedule.chunk, known: None, most: Some(stack.slots) };
             let carried = reverse_tape(graph, plan, trips, &tapes, constants, &state[carried_at..])?;
 
@@ -316,39 +339,6 @@ impl Stack {
             chunk: select(graph, splits, zero, fits)?,
         })
     }
-
-    /// Runs some trips and writes the state before each onto tapes.
-    fn tape(
-        &self,
-        graph: &mut Graph,
-        plan: &LoopPlan,
-        leaves: &[Value],
-        tapes: &[Value],
-        trips: Value,
-        constants: &[Value],
-    ) -> Result<Vec<Value>> {
-        let zero = integer(graph, 0)?;
-        let state: Vec<Value> = std::iter::once(zero).chain(leaves.iter().chain(tapes).copied()).collect();
-        let captures: Vec<Value> = std::iter::once(trips).chain(constants.iter().copied()).collect();
-        let tapes_at = 1 + leaves.len();
-        let outputs = region::while_(
-            graph,
-            None,
-            &state,
-            &captures,
-            |graph, state, captures| graph.less(state[0], captures[0]),
-            |graph, state, captures| {
-                let mut next = vec![graph.add(state[0], 1)?];
-                let leaves = &state[1..tapes_at];
-                next.extend(self.saved.next(graph, plan, leaves, &captures[1..])?);
-                for (&leaf, &tape) in plan.taped.iter().zip(&state[tapes_at..]) {
-                    next.push(write(graph, tape, state[0], leaves[self.saved.position(leaf)])?);
-                }
-                Ok(next)
-            },
-        )?;
-        Ok(outputs[tapes_at..].to_vec())
-    }
 }
 
 impl Saved {
@@ -390,7 +380,7 @@ impl Saved {
         inline(graph, &self.step, &arguments)
     }
 
-    /// Runs some trips.
+    /// The saved leaves some trips later.
     pub fn advance(
         &self,
         graph: &mut Graph,
@@ -399,41 +389,35 @@ impl Saved {
         trips: Value,
         constants: &[Value],
     ) -> Result<Vec<Value>> {
-        let state: Vec<Value> = std::iter::once(trips).chain(leaves.iter().copied()).collect();
-        let outputs = region::while_(
-            graph,
-            None,
-            &state,
-            constants,
-            |graph, state, _| graph.greater(state[0], 0),
-            |graph, state, constants| {
-                let remaining = graph.subtract(state[0], 1)?;
-                let next = self.next(graph, plan, &state[1..], constants)?;
-                Ok(std::iter::once(remaining).chain(next).collect())
-            },
-        )?;
-        Ok(outputs[1..].to_vec())
+        repeat(graph, leaves, trips, constants, |graph, leaves, constants| {
+            self.next(graph, plan, leaves, constants)
+        })
     }
 
-    /// Writes the saved leaves before each of some trips into buffers, from the position `first` on; at least the leaves
-    /// that are given.
+    /// Writes leaves before each of some trips onto tapes, from the position `first` on; those that the trips begin with in
+    /// any case. The tapes come with their leaves, which are among the saved ones.
     pub fn tape(
         &self,
         graph: &mut Graph,
         plan: &LoopPlan,
-        (leaves, buffers): (&[Value], &[Value]),
+        leaves: &[Value],
+        (taped, tapes): (&[usize], &[Value]),
         (first, trips): (Value, Value),
         constants: &[Value],
     ) -> Result<Vec<Value>> {
+        let written = |graph: &mut Graph, tapes: &[Value], position: Value, leaves: &[Value]| {
+            let pairs = tapes.iter().zip(taped);
+            let writes =
+                pairs.map(|(&tape, &leaf)| write(graph, tape, position, leaves[self.position(leaf)]));
+            writes.collect::<Result<Vec<_>>>()
+        };
         let mut state = vec![first];
         state.extend(leaves);
-        for (&buffer, &leaf) in buffers.iter().zip(leaves) {
-            state.push(write(graph, buffer, first, leaf)?);
-        }
+        state.extend(written(graph, tapes, first, leaves)?);
         let end = graph.add(first, trips)?;
         let last = graph.subtract(end, 1)?;
         let captures: Vec<Value> = std::iter::once(last).chain(constants.iter().copied()).collect();
-        let buffers_at = 1 + leaves.len();
+        let tapes_at = 1 + leaves.len();
         let outputs = region::while_(
             graph,
             None,
@@ -442,15 +426,11 @@ impl Saved {
             |graph, state, captures| graph.less(state[0], captures[0]),
             |graph, state, captures| {
                 let position = graph.add(state[0], 1)?;
-                let leaves = self.next(graph, plan, &state[1..buffers_at], &captures[1..])?;
-                let mut next = vec![position];
-                next.extend(&leaves);
-                for (&buffer, &leaf) in state[buffers_at..].iter().zip(&leaves) {
-                    next.push(write(graph, buffer, position, leaf)?);
-                }
-                Ok(next)
+                let leaves = self.next(graph, plan, &state[1..tapes_at], &captures[1..])?;
+                let tapes = written(graph, &state[tapes_at..], position, &leaves)?;
+                Ok(std::iter::once(position).chain(leaves).chain(tapes).collect())
             },
         )?;
-        Ok(outputs[buffers_at..].to_vec())
+        Ok(outputs[tapes_at..].to_vec())
     }
 }
