@@ -12,7 +12,7 @@ use crate::graph::{Value, Values};
 use crate::op::ImplicitOp;
 use crate::region::Region;
 use crate::shape::TensorType;
-use crate::solvers::{LinearSystem, Unsolved, with_inputs};
+use crate::solvers::{solve_derivative, with_inputs};
 
 /// The solution of the transposed linear system, and what it contributes to the captures.
 pub(super) fn implicit(site: &mut Site<'_>, op: &ImplicitOp, g: &[Option<Value>]) -> Result<Vjp> {
@@ -27,22 +27,13 @@ pub(super) fn implicit(site: &mut Site<'_>, op: &ImplicitOp, g: &[Option<Value>]
             None => region::zeros(site.graph, ty)?,
         });
     }
-    let map = transposed(op, &op.condition, &types)?;
-    let preconditioner = op.preconditioner.as_ref().map(|m| transposed(op, m, &types)).transpose()?;
-    let system = LinearSystem {
-        solver: &op.solver,
-        lanes: op.lanes,
-        holomorphic: op.holomorphic,
-        map: &map,
-        preconditioner: preconditioner.as_ref(),
-    };
-    let found = system.solve(site.graph, &rhs, None, &given, Unsolved::Nan)?;
+    let found = solve_derivative(site.graph, op, &rhs, &given, |region| transposed(op, region, &types))?;
 
     let wrt: Vec<usize> =
         (op.values..site.inputs.len()).filter(|&input| site.needs_gradient(input)).collect();
     let pullback = vjp_region(&op.condition, &wrt)?;
     let mut arguments = given;
-    for u in found.values {
+    for u in found {
         arguments.push(site.graph.negate(u)?);
     }
     let gradients = region::inline(site.graph, &pullback, &arguments)?;

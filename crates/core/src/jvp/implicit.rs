@@ -13,7 +13,7 @@ use crate::graph::{Value, Values};
 use crate::op::ImplicitOp;
 use crate::region::Region;
 use crate::shape::TensorType;
-use crate::solvers::{LinearSystem, Unsolved, with_inputs};
+use crate::solvers::{solve_derivative, with_inputs};
 
 /// For `F(x, c) = 0`, the solution of `dF/dx t = -dF/dc dc`.
 pub(super) fn implicit(site: &mut Site<'_>, op: &ImplicitOp, t: &[Option<Value>]) -> Result<Tangents> {
@@ -36,17 +36,8 @@ pub(super) fn implicit(site: &mut Site<'_>, op: &ImplicitOp, t: &[Option<Value>]
         let moved = region::convert(site.graph, moved, ty.dtype)?;
         rhs.push(site.graph.negate(moved)?);
     }
-    let map = linearized(op, &op.condition, &types)?;
-    let preconditioner = op.preconditioner.as_ref().map(|m| linearized(op, m, &types)).transpose()?;
-    let system = LinearSystem {
-        solver: &op.solver,
-        lanes: op.lanes,
-        holomorphic: op.holomorphic,
-        map: &map,
-        preconditioner: preconditioner.as_ref(),
-    };
-    let found = system.solve(site.graph, &rhs, None, &given, Unsolved::Nan)?;
-    Ok(found.values.into_iter().map(Some).collect())
+    let found = solve_derivative(site.graph, op, &rhs, &given, |region| linearized(op, region, &types))?;
+    Ok(found.into_iter().map(Some).collect())
 }
 
 /// The type of an unknown tangent: small floats would lose too much of it.

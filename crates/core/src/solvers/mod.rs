@@ -122,6 +122,28 @@ impl LinearSystem<'_> {
     }
 }
 
+/// The solution of the linear system of a condition's derivative, NaN where it is not found. The inputs of its regions are
+/// the unknowns, then the inputs of the condition, which are `given`; `linearized` makes them of the condition and of the
+/// preconditioner.
+pub(crate) fn solve_derivative(
+    graph: &mut Graph,
+    op: &ImplicitOp,
+    rhs: &[Value],
+    given: &[Value],
+    linearized: impl Fn(&Region) -> Result<Arc<Region>>,
+) -> Result<Values> {
+    let map = linearized(&op.condition)?;
+    let preconditioner = op.preconditioner.as_deref().map(linearized).transpose()?;
+    let system = LinearSystem {
+        solver: &op.solver,
+        lanes: op.lanes,
+        holomorphic: op.holomorphic,
+        map: &map,
+        preconditioner: preconditioner.as_ref(),
+    };
+    Ok(system.solve(graph, rhs, None, given, Unsolved::Nan)?.values)
+}
+
 /// A region of these inputs, whose results have the types of its parameters.
 pub(crate) fn with_inputs(
     types: &[TensorType],
