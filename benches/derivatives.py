@@ -1,9 +1,10 @@
-"""Forward mode beside JAX, and the time and memory of gradients of long loops.
+"""Forward mode beside JAX, and the time and memory of gradients of long loops and deep networks.
 
-python benches/derivatives.py [products | loops]
+python benches/derivatives.py [products | loops | checkpoints]
 
 `products` times `jvp` beside the function and `hvp` beside the gradient, in turns with JAX in one
-process. `loops` runs each loop in a process of its own, for its peak memory.
+process. `loops` runs each loop, and `checkpoints` each policy of a network of checkpointed blocks,
+in a process of its own, for its peak memory.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ TRIPS = (1_000, 10_000, 100_000, 1_000_000)
 SNAPSHOTS = 20
 # The states of the loops: this many angles of a chain of pendulums.
 ANGLES = 64
+# The residual blocks of a network, their width, and the inputs of a batch.
+BLOCKS, WIDTH, BATCH = 24, 512, 4096
+# What gradients of checkpointed blocks keep; without a policy, blocks are not checkpointed.
+POLICIES = {"no checkpoint": None, "None": None, '["hidden"]': ["hidden"], '"dots"': "dots"}
 
 
 def perceptron() -> tuple[Callable[..., Any], Callable[..., Any], Any]:
@@ -119,6 +124,12 @@ def products() -> None:
         print(f"| {model.__name__} | " + " | ".join(f"{ratio:.2f}" for ratio in ratios) + " |")
 
 
+def peak() -> float:
+    """The most memory that this process had, in MB."""
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1e3
+
+
 def loop(kind: str, trips: int, snapshots: int | None) -> tuple[float, float, float, float]:
     """Seconds and MB of a loop: the loop, then its gradient."""
     import defn as dn
@@ -138,10 +149,6 @@ def loop(kind: str, trips: int, snapshots: int | None) -> tuple[float, float, fl
 
     fun = known if kind == "for_" else unknown
     x, limit = dn.tensor(np.linspace(0.0, 3.0, ANGLES)), dn.tensor(trips)
-
-    def peak() -> float:
-        with open("/proc/self/status") as status:
-            return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1e3
 
     results = []
     for call in (dn.jit(fun), dn.jit(dn.grad(fun))):
@@ -172,13 +179,70 @@ def rows() -> Iterator[tuple[int, str, int | None]]:
                 yield trips, kind, snapshots
 
 
+def network(library: str, policy: str) -> tuple[float, float]:
+    """Seconds and MB of the gradient of a network of blocks, in f32."""
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal((BLOCKS, 2, WIDTH, WIDTH), dtype=np.float32) / 23
+    inputs = rng.standard_normal((BATCH, WIDTH), dtype=np.float32)
+    if library == "defn":
+        import defn as dn
+
+        xp, mark, jit, grad, tensor = dn, dn.mark, dn.jit, dn.grad, dn.tensor
+        checkpoint = functools.partial(dn.checkpoint, policy=POLICIES[policy])
+    else:
+        import jax
+        from jax.ad_checkpoint import checkpoint_name
+
+        xp, mark, jit, grad, tensor = jax.numpy, checkpoint_name, jax.jit, jax.grad, jax.numpy.array
+        policies = jax.checkpoint_policies
+        kept = {
+            '["hidden"]': policies.save_only_these_names("hidden"),
+            '"dots"': policies.checkpoint_dots,
+        }
+        checkpoint = functools.partial(jax.checkpoint, policy=kept.get(policy))
+
+    def block(x, w):
+        hidden = mark(xp.tanh(x @ w[0]), "hidden")
+        return xp.sin(xp.exp(-hidden * hidden) @ w[1]) + x
+
+    of_block = block if policy == "no checkpoint" else checkpoint(block)
+
+    def loss(w, x):
+        for layer in range(BLOCKS):
+            x = of_block(x, w[layer])
+        return xp.mean(x**2)
+
+    gradient, w, x = jit(grad(loss)), tensor(weights), tensor(inputs)
+    before = peak()
+    (taken,) = turns([lambda: finished(gradient, w, x)], budget=8.0, least=3)
+    return min(taken), peak() - before
+
+
+def checkpoints() -> None:
+    """Prints a row for each policy, each from a process of its own."""
+    print("| policy | s | memory, MB | JAX: s | memory, MB |")
+    print("|---|---:|---:|---:|---:|")
+    for policy in POLICIES:
+        cells = [f"`{policy}`"]
+        for library in ("defn", "jax"):
+            command = [sys.executable, __file__, "network", library, policy]
+            done = subprocess.run(command, text=True, stdout=subprocess.PIPE, check=True)
+            seconds, memory = (float(word) for word in done.stdout.split())
+            cells += [f"{seconds:.2f}", f"{memory:.0f}"]
+        print("| " + " | ".join(cells) + " |")
+
+
 def main(arguments: list[str]) -> None:
     """Runs the parts that are named, or all."""
     if arguments[:1] == ["loop"]:
         kind, trips, snapshots = arguments[1:]
         print(*loop(kind, int(trips), int(snapshots) if snapshots else None))
         return
-    parts = {"products": products, "loops": loops}
+    if arguments[:1] == ["network"]:
+        library, policy = arguments[1:]
+        print(*network(library, policy))
+        return
+    parts = {"products": products, "loops": loops, "checkpoints": checkpoints}
     for name in arguments or parts:
         parts[name]()
 

@@ -24,6 +24,9 @@ STRUCTURAL = {
     "implicit",
     "stop_grad",
     "mark",
+    # Between a checkpointed function and its gradient.
+    "transfer",
+    "barrier",
     "hook",
     "runtime_call",
     "block",

@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 FUNCTIONS = sorted(name for module in METHOD_MODULES for name in module.__all__)
 FUNCTIONS += ["associative_scan"]
 FUNCTIONS += [
+    "checkpoint",
     "cond",
     "custom_grad",
     "for_",

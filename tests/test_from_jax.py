@@ -42,6 +42,7 @@ def test_the_right_side(row: Row) -> None:
 def test_both_sides(row: Row) -> None:
     jax = pytest.importorskip("jax")
     for module in (
+        "ad_checkpoint",
         "experimental",
         "lax",
         "nn",

@@ -46,6 +46,8 @@ STRUCTURE = {
     "implicit": ("as the values", "rule", "yes", "no code"),
     "stop_grad": ("same", "none", "yes", "no code"),
     "mark": ("same", "rule", "yes", "no code"),
+    "transfer": ("same", "rule", "yes", "no code"),
+    "barrier": ("as the operands", "rule", "yes", "no code"),
     "hook": ("same", "rule", "yes", "the evaluator"),
     "runtime_call": ("as requested", "refused", "refused", "the evaluator"),
     "block": ("as the default", "as the default", "the default", "the default"),

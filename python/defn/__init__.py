@@ -173,7 +173,7 @@ from defn.reading import (
     to_list,
     to_number,
 )
-from defn.rules import custom_grad, custom_jvp, implicit, stop_grad
+from defn.rules import checkpoint, custom_grad, custom_jvp, implicit, stop_grad
 from defn.tensors import attach as _attach
 from defn.threads import config, get_threads, set_threads
 from defn.updates import At
@@ -276,6 +276,7 @@ __all__ = [
     "blocks",
     "c64",
     "c128",
+    "checkpoint",
     "checks",
     "collective_permute",
     "compatible",

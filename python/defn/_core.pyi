@@ -2518,6 +2518,13 @@ def custom_grad(
     fun: Callable[[Any], Sequence[Any]],
     jvp: Callable[..., Any] | None = None,
 ) -> Any: ...
+def checkpoint(
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    names: list[tuple[str, bool]],
+    products: bool,
+) -> Any: ...
 def custom_jvp(value: Any, inputs: Sequence[Any], fun: Callable[..., Any]) -> Any: ...
 def implicit(
     value: Any,

@@ -2,16 +2,112 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, overload
 
 from defn import _core
+from defn._names import option_error
 from defn._public import forwards, public
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, Literal
 
-__all__ = ["custom_grad", "custom_jvp", "implicit", "stop_grad"]
+    Policy = Literal["dots"] | Mapping[str, Literal["device", "host"]] | Collection[str] | None
+
+__all__ = ["checkpoint", "custom_grad", "custom_jvp", "implicit", "stop_grad"]
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def checkpoint(fun: Callable[P, R], /, *, policy: Policy = None) -> Callable[P, R]: ...
+@overload
+def checkpoint(
+    fun: None = None, /, *, policy: Policy = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+@public
+def checkpoint(fun: Callable[..., Any] | None = None, /, *, policy: Policy = None) -> Any:
+    """Return the function with derivatives that compute again what is inside of it.
+
+    A gradient reads values that were computed on the way to the loss. Each of them takes memory
+    until the gradient comes to it. Of a checkpointed function only the arguments are kept (and what
+    it uses from outside); other values are computed again when they are needed. A network of
+    checkpointed blocks takes the memory of the values between blocks and of one block's inside, in
+    about a third more time.
+
+    Without a function it returns a decorator. ``policy`` says which values are kept all the same:
+
+    - A list of names: the values that ``mark`` gives these names in the function.
+    - A mapping from such names to memories: values in ``"host"`` lie in the host's memory until the
+      gradient comes to them; ``"device"`` is what a list means. On the CPU both are the same.
+    - ``"dots"``: the results of products and convolutions, which take the most time.
+
+    Values inside of branches and loops of the function are not kept, whatever their names. The
+    function itself and its derivatives in forward mode are as without ``checkpoint``. Hooks in the
+    function run once.
+
+    Shapes: those of the function.
+    Dtypes: those of the function.
+    Grad: that of the function, to any order.
+    Raises: ``OptionError`` for a name that no value of the function has, for a policy of another
+        kind, and for what is no function.
+
+    >>> @dn.checkpoint
+    ... def block(x, w):
+    ...     return dn.tanh(x @ w) + x
+    >>> x, w = dn.tensor([1.0, 2.0]), dn.tensor([[0.5, 0.0], [0.0, 0.5]])
+    >>> dn.grad(lambda w, x: dn.sum(block(x, w)))(w, x)
+    Tensor<
+      f32[2][2]
+      [
+        [0.7864477, 0.41997433],
+        [1.5728954, 0.83994865]
+      ]
+    >
+    >>> @dn.checkpoint(policy={"projected": "host"})
+    ... def block(x, w):
+    ...     return dn.mark(x @ w, "projected") ** 2
+    >>> dn.grad(lambda w, x: dn.sum(block(x, w)))(w, x).to_list()
+    [[1.0, 2.0], [2.0, 4.0]]
+    """
+    products = isinstance(policy, str) and policy == "dots"
+    names = [] if policy is None or products else _kept(policy)
+    if fun is None:
+        return functools.partial(checkpoint, policy=policy)
+    if not callable(fun):
+        kind = type(fun).__name__
+        raise option_error(f"checkpoint: the argument is of type {kind}, a function is required")
+    call: Callable[..., Any] = fun
+
+    @functools.wraps(call)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        return _core.checkpoint(call, args, kwargs, names, products)
+
+    return checkpointed
+
+
+def _kept(policy: Any) -> list[tuple[str, bool]]:
+    """Return the names of a policy, each with whether its values are kept on the host."""
+    is_list = isinstance(policy, Collection) and not isinstance(policy, (str, bytes))
+    if not is_list or not all(isinstance(name, str) for name in policy):
+        raise option_error(
+            f"checkpoint: policy is {policy!r}, it must be a list of names that mark gives,"
+            ' a mapping from such names to "device" or "host", "dots", or None'
+        )
+    places: dict[str, Any] = dict.fromkeys(policy, "device")
+    if isinstance(policy, Mapping):
+        places.update(policy)
+    for name, memory in places.items():
+        if memory not in ("device", "host"):
+            raise option_error(
+                f"checkpoint: the memory of {name!r} in policy is {memory!r},"
+                ' it must be "device" or "host"'
+            )
+    return [(name, memory == "host") for name, memory in places.items()]
 
 
 @forwards(_core.stop_grad)

@@ -36,4 +36,14 @@ ROWS: list[tuple[str, str]] = [
         "dn.grad(lambda x: dn.custom_jvp(x, [x], lambda t: dn.clip(t, -1, 1)))(1.0)",
     ),
     ("the rest of a function with one result", "dn.grad(lambda x: x, has_aux=True)(1.0)"),
+    ("a checkpoint of what is no function", "dn.checkpoint(1.0)"),
+    ("a policy of another kind", 'dn.checkpoint(dn.sin, policy="hidden")'),
+    ("a policy of other things than names", "dn.checkpoint(dn.sin, policy=[1])"),
+    ("a policy with another memory", 'dn.checkpoint(dn.sin, policy={"hidden": "disk"})'),
+    ("a policy that names nothing", 'dn.checkpoint(dn.sin, policy=["hidden"])(v)'),
+    (
+        "a policy that names another value",
+        'dn.checkpoint(lambda x: dn.mark(x, "b") + dn.mark(x, "a"), policy=["hidden"])(v)',
+    ),
+    ("a checkpointed function of no container", "dn.checkpoint(lambda x: object())(v)"),
 ]

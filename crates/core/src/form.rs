@@ -17,8 +17,8 @@ pub(crate) use build::Reader;
 pub use build::build;
 
 use crate::op::{
-    BinaryOp, Block, Collective, CollectiveOp, CompositeBlock, CustomRules, ElementWise, Op, OpClass,
-    Padding, Primitive, UnaryOp,
+    BinaryOp, Block, Collective, CollectiveOp, CompositeBlock, CustomRules, ElementWise, Identity, Op,
+    OpClass, Padding, Primitive, UnaryOp,
 };
 use crate::scalar::Number;
 use crate::shape::Name;
@@ -142,8 +142,12 @@ pub fn form(op: &Op) -> Form {
         },
         OpClass::Primitive(_) => op.row_arguments().expect("primitives with attributes have rows"),
         OpClass::Block(block) => block.arguments(),
-        OpClass::Identity { mark: None } => smallvec![x()],
-        OpClass::Identity { mark: Some(name) } => {
+        OpClass::Identity(Identity::Constant) => smallvec![x()],
+        OpClass::Identity(Identity::Transfer(to)) => {
+            smallvec![x(), attribute("to", Attr::Text(to.name().into()))]
+        }
+        OpClass::Barrier => smallvec![operands("values", 0, None)],
+        OpClass::Identity(Identity::Mark(name)) => {
             smallvec![x(), attribute("name", Attr::Text(name.clone()))]
         }
         OpClass::Collective(op) => collective_arguments(op),
@@ -194,6 +198,12 @@ pub fn form(op: &Op) -> Form {
                 CustomRules::Both { .. } => {
                     regions.extend(["rule", "forward_rule"]);
                     arguments.push(option("mode", Attr::Text("both".into())));
+                }
+                CustomRules::Recompute { kept, offloaded, .. } => {
+                    regions.push("recomputed");
+                    arguments.push(option("mode", Attr::Text("recompute".into())));
+                    arguments.push(option("kept", *kept));
+                    arguments.push(option("offloaded", *offloaded));
                 }
             }
             arguments
@@ -280,8 +290,10 @@ pub fn name(op: &Op) -> &'static str {
         OpClass::While(_) => "while",
         OpClass::CustomGrad(_) => "custom_grad",
         OpClass::Implicit(_) => "implicit",
-        OpClass::Identity { mark: None } => "stop_grad",
-        OpClass::Identity { mark: Some(_) } => "mark",
+        OpClass::Identity(Identity::Constant) => "stop_grad",
+        OpClass::Identity(Identity::Mark(_)) => "mark",
+        OpClass::Identity(Identity::Transfer(_)) => "transfer",
+        OpClass::Barrier => "barrier",
         OpClass::Hook(_) => "hook",
         OpClass::RuntimeCall(_) => "runtime_call",
         OpClass::Block(block) => block_name(block),
@@ -311,6 +323,8 @@ pub fn all_names() -> Vec<&'static str> {
         "implicit",
         "stop_grad",
         "mark",
+        "transfer",
+        "barrier",
         "hook",
         "runtime_call",
         "block",

@@ -15,7 +15,8 @@ use crate::graph::{Graph, Node};
 use crate::infer;
 use crate::jvp::tangent_type;
 use crate::op::{
-    Collective, CollectiveOp, CondOp, CustomGradOp, ImplicitOp, Op, OpClass, Primitive, UserBlockOp, WhileOp,
+    Collective, CollectiveOp, CondOp, CustomGradOp, CustomRules, ImplicitOp, Op, OpClass, Primitive,
+    UserBlockOp, WhileOp,
 };
 use crate::region::Region;
 use crate::shape::TensorType;
@@ -106,8 +107,8 @@ pub(crate) fn operands(op: &Op, types: &[&TensorType]) -> Result<(), String> {
         OpClass::Parameter { .. } | OpClass::Constant(_) | OpClass::Literal(_) => exactly(types, 0),
         OpClass::Primitive(Primitive::ElementWise(op)) => exactly(types, op.operand_count()),
         OpClass::Primitive(_) => op.check_row(types),
-        OpClass::Identity { .. } => exactly(types, 1),
-        OpClass::Hook(_) | OpClass::RuntimeCall(_) => Ok(()),
+        OpClass::Identity(_) => exactly(types, 1),
+        OpClass::Barrier | OpClass::Hook(_) | OpClass::RuntimeCall(_) => Ok(()),
         OpClass::Collective(op) => collective(op, types),
         OpClass::Fold(op) => {
             fold(&op.fun, types)?;
@@ -194,6 +195,16 @@ fn custom_grad(op: &CustomGradOp, types: &[&TensorType]) -> Result<(), String> {
     if let Some(rule) = op.rules.forward() {
         let tangents: Vec<TensorType> = types[op.values..own].iter().map(|ty| tangent_type(ty)).collect();
         signature("forward rule", rule, &tangents.iter().collect::<Vec<_>>(), &types[own..])?;
+    }
+    if let CustomRules::Recompute { region, kept, offloaded } = &op.rules {
+        if *offloaded > *kept || *kept > op.values {
+            return Err(format!("{kept} values are kept of {}, {offloaded} of them on the host", op.values));
+        }
+        signature("recomputed region", region, &types[op.values..own], &types[own..])?;
+        if !region.result_types().eq(types[..op.values].iter().copied()) {
+            let (values, results) = (list(types[..op.values].iter().copied()), list(region.result_types()));
+            return Err(format!("the values are {values}, the recomputed region gives {results}"));
+        }
     }
     Ok(())
 }

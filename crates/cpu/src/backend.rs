@@ -216,8 +216,9 @@ impl CpuBackend {
             }
 
             // control
-            Op::StopGrad | Op::Mark { .. } => run.share(),
-            Op::Parameter { .. }
+            Op::StopGrad | Op::Mark { .. } | Op::Transfer { .. } => run.share(),
+            Op::Barrier
+            | Op::Parameter { .. }
             | Op::Cond(_)
             | Op::While(_)
             | Op::CustomGrad(_)

@@ -3,10 +3,11 @@
 
 use std::cell::RefCell;
 
-use defn_core::builder::{self, Arg, BuildControl, Clause, LoopOptions, Ops, Rule, Rules, Thunk};
+use defn_core::builder::{self, Arg, BuildControl, Clause, Kept, LoopOptions, Ops, Rule, Rules, Thunk};
+use defn_core::op::MemorySpace;
 use defn_core::{Error, Name, Tensor};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyList, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyList, PyTuple};
 
 use crate::containers::{self, Flat, Mode, Tree};
 use crate::convert;
@@ -427,6 +428,42 @@ fn custom_jvp<'py>(
     })
 }
 
+/// The value of a function whose derivatives compute again what is inside, except for values with the marks `names`, or for
+/// products.
+#[pyfunction]
+#[pyo3(signature = (fun, args, kwargs, names, products))]
+fn checkpoint<'py>(
+    fun: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+    names: Vec<(String, bool)>,
+    products: bool,
+) -> Fallible<Bound<'py, PyAny>> {
+    controlled(|| {
+        let kept = if products {
+            Kept::Products
+        } else {
+            let memory = |on_host| if on_host { MemorySpace::Host } else { MemorySpace::Device };
+            Kept::Marked(
+                names.iter().map(|(name, on_host)| (name.as_str().into(), memory(*on_host))).collect(),
+            )
+        };
+        let (bridge, form) = (FaultCarrier::default(), RefCell::new(None));
+        let result = builder::checkpoint(&mut ops::builder()?, &kept, |_| {
+            bridge.run_user_function(|| {
+                let Operands { args, tree } = operands("checkpoint", &fun.call(args, kwargs)?)?;
+                form.replace(Some(tree));
+                Ok(args)
+            })
+        });
+        let results = bridge.into_result(result)?;
+        let Some(tree) = form.take() else {
+            return Err(Misuse::Internal { text: "a function was not traced".to_owned() }.into());
+        };
+        container(fun.py(), &tree, &results)
+    })
+}
+
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(is_weak, module)?)?;
     module.add_function(wrap_pyfunction!(while_, module)?)?;
@@ -435,5 +472,6 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(stop_grad, module)?)?;
     module.add_function(wrap_pyfunction!(mark, module)?)?;
     module.add_function(wrap_pyfunction!(custom_grad, module)?)?;
-    module.add_function(wrap_pyfunction!(custom_jvp, module)?)
+    module.add_function(wrap_pyfunction!(custom_jvp, module)?)?;
+    module.add_function(wrap_pyfunction!(checkpoint, module)?)
 }

@@ -321,6 +321,15 @@ pub enum Rules<'a> {
         /// As that of `Forward`.
         forward: Rule<'a>,
     },
+    /// Those of a function from the inputs to the values.
+    Recompute {
+        /// The function.
+        function: Rule<'a>,
+        /// The number of its last results that are kept.
+        kept: usize,
+        /// The number of the last of these that are kept on the host.
+        offloaded: usize,
+    },
 }
 
 /// Values with derivative rules. No other derivative flows through the values.
@@ -343,6 +352,9 @@ pub fn custom_derivative(
     let mut values = position::read_all(ops, &values)?;
     let inputs = position::read_all(ops, &inputs)?;
     let (reverse, forward) = match rules {
+        Rules::Recompute { function, kept, offloaded } => {
+            return with_recomputed(ops, &values, &inputs, function, (kept, offloaded));
+        }
         Rules::Reverse(reverse) => (Some(reverse), None),
         Rules::Forward(forward) => (None, Some(forward)),
         Rules::Both { reverse, forward } => (Some(reverse), Some(forward)),
@@ -359,6 +371,32 @@ pub fn custom_derivative(
     };
     let flat = |tensors: &[Tensor]| tensors.iter().map(Tensor::flat).collect::<Vec<_>>();
     let results = ops.emit_custom_grad(rules, &flat(&values), &flat(&inputs), &captures)?;
+    let lanes = values.iter().map(Tensor::vectorized_axes);
+    Ok(results.into_iter().zip(lanes).map(|(tensor, axes)| tensor.with_vectorized(axes)).collect())
+}
+
+/// Values with the derivatives of a function.
+fn with_recomputed(
+    ops: &mut Ops,
+    values: &[Tensor],
+    inputs: &[Tensor],
+    function: Rule<'_>,
+    (kept, offloaded): (usize, usize),
+) -> Result<Vec<Tensor>> {
+    let op = "checkpoint";
+    let types = inputs.iter().map(|input| input.whole().clone()).collect::<Vec<_>>();
+    let draft = Draft::trace(ops, op, &types, |ops, given| function(ops, &like(given, inputs)))?;
+    let targets = values
+        .iter()
+        .map(|value| ResultType { ty: value.ty().clone(), lanes: value.vectorized_axes().into() });
+    let closed = draft.close(ops, &targets.collect::<Vec<_>>())?;
+    let inputs: Vec<Tensor> = inputs.iter().map(Tensor::flat).chain(closed.captures).collect();
+    let flat: Vec<Tensor> = values.iter().map(Tensor::flat).collect();
+    let (graph, types, _, results) = closed.region.into_parts();
+    let parameters = types.len();
+    let region = Arc::new(Region::new(graph, types, parameters, results));
+    let rules = CustomRules::Recompute { region, kept, offloaded };
+    let results = ops.emit_custom_grad(rules, &flat, &inputs, &[])?;
     let lanes = values.iter().map(Tensor::vectorized_axes);
     Ok(results.into_iter().zip(lanes).map(|(tensor, axes)| tensor.with_vectorized(axes)).collect())
 }

@@ -9,6 +9,7 @@
 mod arrange;
 mod associative;
 mod block;
+mod checkpoint;
 mod collective;
 mod composite;
 mod control;
@@ -44,6 +45,7 @@ use smallvec::SmallVec;
 pub use arrange::{BuildArrange, Indexing, Sections};
 pub use associative::{Combine, associative_scan};
 pub use block::{Tag, block};
+pub use checkpoint::{Kept, checkpoint};
 pub use collective::BuildCollective;
 pub(crate) use collective::check_pairs;
 pub use composite::{Composite, composite_fast_path};

@@ -34,7 +34,8 @@ pub(super) fn count(costs: &mut Costs, graph: &Graph, node: &Node) -> Count {
     match node.op.class() {
         OpClass::Parameter { .. } => Count { is_input: true, ..Count::default() },
         OpClass::Constant(_) | OpClass::Literal(_) => Count::default(),
-        OpClass::Identity { .. } => passes(1),
+        OpClass::Identity(_) => passes(1),
+        OpClass::Barrier => passes(node.inputs.len()),
         // The gradient rule adds its own nodes when a gradient is taken.
         OpClass::CustomGrad(op) => passes(op.values),
         OpClass::Implicit(op) => passes(op.values),

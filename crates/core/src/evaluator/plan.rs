@@ -192,7 +192,8 @@ impl Step {
             },
             OpClass::CustomGrad(op) => Step::Pass { count: op.values },
             OpClass::Implicit(op) => Step::Pass { count: op.values },
-            OpClass::Identity { .. } => Step::Pass { count: 1 },
+            OpClass::Identity(_) => Step::Pass { count: 1 },
+            OpClass::Barrier => Step::Pass { count: types.len() },
             OpClass::Hook(op) => {
                 Step::Hook { slot: op.slot, types: types.iter().map(|ty| (*ty).clone()).collect() }
             }

@@ -6,8 +6,8 @@ use super::{Attr, Attribute, form, quoted};
 use crate::dtype::{DType, Kind};
 use crate::op::{
     AllReduceOp, BinaryOp, Block, Collective, CollectiveOp, CondOp, CustomGradOp, CustomRules, DeviceGroups,
-    Direction, FoldOp, HookOp, ImplicitOp, LinearMethod, LinearSolver, Literal, Op, QrMode, RuntimeCallOp,
-    TieBreak, Transform, UnaryOp, UserBlockOp, WhileOp, WindowFoldOp,
+    Direction, FoldOp, HookOp, ImplicitOp, LinearMethod, LinearSolver, Literal, MemorySpace, Op, QrMode,
+    RuntimeCallOp, TieBreak, Transform, UnaryOp, UserBlockOp, WhileOp, WindowFoldOp,
 };
 use crate::region::Region;
 use crate::scalar::{Number, Scalar};
@@ -147,6 +147,8 @@ impl Reader<'_> {
                 })
             }
             "stop_grad" => Op::StopGrad,
+            "barrier" => Op::Barrier,
+            "transfer" => Op::Transfer { to: self.leaf("to", MemorySpace::ALL, MemorySpace::name)? },
             "mark" => match self.text("name")? {
                 Some(name) => Op::Mark { name },
                 None => return Err("the name of a mark is none, a name is required".to_owned()),
@@ -276,11 +278,16 @@ impl Reader<'_> {
             (Some("both"), [reverse, forward]) => {
                 Ok(CustomRules::Both { reverse: reverse.clone(), forward: forward.clone() })
             }
-            (None | Some("forward"), _) => Err(region_count(self.name, regions, 1)),
-            (Some("both"), _) => Err(region_count(self.name, regions, 2)),
-            (Some(mode), _) => {
-                Err(format!("the mode is {}, it must be \"forward\" or \"both\"", quoted(mode)))
+            (Some("recompute"), [region]) => {
+                let (kept, offloaded) = (self.attribute("kept")?, self.attribute("offloaded")?);
+                Ok(CustomRules::Recompute { region: region.clone(), kept, offloaded })
             }
+            (None | Some("forward" | "recompute"), _) => Err(region_count(self.name, regions, 1)),
+            (Some("both"), _) => Err(region_count(self.name, regions, 2)),
+            (Some(mode), _) => Err(format!(
+                "the mode is {}, it must be \"forward\", \"both\" or \"recompute\"",
+                quoted(mode)
+            )),
         }
     }
 

@@ -5,7 +5,7 @@ use super::{Site, Vjp};
 use crate::builder::Builder;
 use crate::error::{ErrorKind, Result};
 use crate::graph::{Graph, Value, Values};
-use crate::op::{CondOp, CustomGradOp, CustomRules, Op};
+use crate::op::{CondOp, CustomGradOp, CustomRules, MemorySpace, Op};
 use crate::region::Region;
 use crate::shape::{AxisList, TensorType};
 
@@ -90,6 +90,9 @@ pub(super) fn custom_grad(site: &mut Site<'_>, op: &CustomGradOp, g: &[Option<Va
                         or give it a rule for each mode with custom_grad";
             transpose_rule(site.graph, rule, g, &captures, hint)?
         }
+        CustomRules::Recompute { region, kept, offloaded } => {
+            recomputed(site, op, region, (*kept, *offloaded), g)?
+        }
     };
     let mut contributions = vec![None; site.inputs.len()];
     for (position, result) in results.into_iter().enumerate() {
@@ -99,6 +102,40 @@ pub(super) fn custom_grad(site: &mut Site<'_>, op: &CustomGradOp, g: &[Option<Va
         contributions[input] = Some(broadcast_to_input(site, contribution, input)?);
     }
     Ok(Vjp::flows(contributions))
+}
+
+/// The cotangents of the inputs of a region, from those of its results. Values inside of it are computed again from
+/// inputs behind a barrier: they would be merged with those that are there, and keep their memory.
+fn recomputed(
+    site: &mut Site<'_>,
+    op: &CustomGradOp,
+    region: &Region,
+    (kept, offloaded): (usize, usize),
+    g: &[Option<Value>],
+) -> Result<Vec<Option<Value>>> {
+    let wrt: Vec<usize> = (0..op.inputs).filter(|&input| site.needs_gradient(op.values + input)).collect();
+    let types: Vec<Option<TensorType>> =
+        g.iter().map(|g| g.map(|value| site.graph.ty(value).clone())).collect();
+    let pullback = Pullback::keeping(region, &wrt, &types, &vec![None; wrt.len()], kept)?;
+    let mut arguments: Values = site.inputs[op.values..].into();
+    arguments.extend(g.iter().copied().flatten());
+    arguments.extend(site.outputs[op.values - kept..].iter().copied());
+    let is_used = region::used_inputs(&pullback.region);
+    let used: Vec<usize> = (0..arguments.len()).filter(|&input| is_used[input]).collect();
+    let behind: Values = used.iter().map(|&input| arguments[input]).collect();
+    for (&input, value) in used.iter().zip(site.graph.emit(Op::Barrier, &behind)?) {
+        arguments[input] = value;
+    }
+    let on_host = arguments.len() - offloaded;
+    for argument in &mut arguments[on_host..] {
+        *argument = site.graph.emit_one(Op::Transfer { to: MemorySpace::Device }, &[*argument])?;
+    }
+    let mut gradients = region::inline(site.graph, &pullback.region, &arguments)?.into_iter();
+    let mut found = vec![None; op.inputs];
+    for (&input, &flows) in wrt.iter().zip(&pullback.flows) {
+        found[input] = if flows { gradients.next() } else { None };
+    }
+    Ok(found)
 }
 
 /// A user's rule, applied to cotangents or tangents; those that are None are zero.

@@ -485,9 +485,9 @@ fn rule(site: &mut Site<'_>, op: &Op, g: &[Option<Value>], saved: Option<loops::
         Op::CustomGrad(op) => control::custom_grad(site, op, g),
         Op::Implicit(op) => implicit::implicit(site, op, g),
         Op::StopGrad => Ok(Vjp::Zero),
-        Op::Mark { .. } => Ok(Vjp::one(first())),
+        Op::Mark { .. } | Op::Transfer { .. } => Ok(Vjp::one(first())),
         // The hook has run forward and does not run again.
-        Op::Hook(_) => Ok(Vjp::flows(g.iter().copied())),
+        Op::Barrier | Op::Hook(_) => Ok(Vjp::flows(g.iter().copied())),
         Op::RuntimeCall(_) => Ok(Vjp::Refused {
             hint: "give its result a gradient with custom_grad, or keep its value out with stop_grad",
         }),

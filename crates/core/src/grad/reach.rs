@@ -8,7 +8,9 @@ use std::ops::Range;
 use smallvec::{SmallVec, smallvec};
 
 use crate::graph::{Graph, Value};
-use crate::op::{BinaryRule, CondOp, ElementWise, GradientFlow, Op, OpClass, Primitive, UnaryRule, WhileOp};
+use crate::op::{
+    BinaryRule, CondOp, ElementWise, GradientFlow, Identity, Op, OpClass, Primitive, UnaryRule, WhileOp,
+};
 use crate::region::Region;
 
 /// A set of input positions.
@@ -83,15 +85,15 @@ fn flow(op: &Op, inputs: usize) -> Reach<'_> {
             GradientFlow::First(operands) => Reach::Between(0..operands),
             GradientFlow::All => all,
         },
-        OpClass::Identity { mark: None } => none,
-        OpClass::Identity { mark: Some(_) }
+        OpClass::Identity(Identity::Constant) => none,
+        OpClass::Identity(Identity::Mark(_) | Identity::Transfer(_))
         | OpClass::Collective(_)
         | OpClass::Fold(_)
         | OpClass::WindowFold(_)
         | OpClass::RuntimeCall(_)
         | OpClass::Block(_) => all,
         OpClass::UserBlock(op) => Reach::Region(&op.default),
-        OpClass::Hook(_) => Reach::Each,
+        OpClass::Barrier | OpClass::Hook(_) => Reach::Each,
         OpClass::CustomGrad(op) => Reach::Between(op.values..op.values + op.inputs),
         OpClass::Implicit(op) => Reach::Between(op.values..inputs),
         OpClass::Cond(op) => Reach::Cond(op),

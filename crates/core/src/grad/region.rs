@@ -208,10 +208,23 @@ impl Pullback {
         cotangents: &[Option<TensorType>],
         seeds: &[Option<TensorType>],
     ) -> Result<Pullback> {
+        Pullback::keeping(region, wrt, cotangents, seeds, 0)
+    }
+
+    /// As [`Pullback::new`], without computing the last `kept` results again: they are further inputs, behind the seeds.
+    pub fn keeping(
+        region: &Region,
+        wrt: &[usize],
+        cotangents: &[Option<TensorType>],
+        seeds: &[Option<TensorType>],
+        kept: usize,
+    ) -> Result<Pullback> {
         let mut draft = Draft::new();
         let arguments: Vec<Value> = region.inputs().iter().map(|ty| draft.input(ty.clone())).collect();
         let g: Vec<_> = cotangents.iter().map(|ty| ty.clone().map(|ty| draft.input(ty))).collect();
         let seeds: Vec<_> = seeds.iter().map(|ty| ty.clone().map(|ty| draft.input(ty))).collect();
+        let first = region.results().len() - kept;
+        let given: Vec<Value> = region.result_types().skip(first).map(|ty| draft.input(ty.clone())).collect();
         let needed: Vec<bool> = (0..arguments.len()).map(|input| wrt.contains(&input)).collect();
         let useful: Vec<bool> = g.iter().map(Option::is_some).collect();
         let graph = &mut draft.graph;
@@ -227,11 +240,31 @@ impl Pullback {
         }
         pass.run()?;
         let gradients: Vec<Option<Value>> = variables.iter().map(|&value| pass.take(value)).collect();
-        let results: Values = gradients.iter().copied().flatten().collect();
+        let mut results: Values = gradients.iter().copied().flatten().collect();
+        if kept > 0 {
+            let pairs = forward.results[first..].iter().copied().zip(given);
+            (draft.graph, results) = replaced(&draft.graph, &results, &pairs.collect())?;
+        }
         let count = draft.inputs.len();
         let flows = gradients.iter().map(Option::is_some).collect();
         Ok(Pullback { region: draft.close(count, &results)?, flows })
     }
+}
+
+/// A graph in which nodes read other values than some, which come before those.
+fn replaced(graph: &Graph, results: &[Value], others: &FxHashMap<Value, Value>) -> Result<(Graph, Values)> {
+    let mut copy = Graph::new();
+    copy.reserve("grad", graph.len())?;
+    let mut values: Vec<Values> = Vec::with_capacity(graph.len());
+    let read = |values: &[Values], value: Value| mapped(values, others.get(&value).copied().unwrap_or(value));
+    for node in graph.nodes() {
+        copy.set_location(node.location.clone());
+        let inputs: Values = node.inputs.iter().map(|&input| read(&values, input)).collect();
+        values.push(copy.push_typed(node.op.clone(), inputs, node.outputs.clone())?);
+    }
+    copy.set_location(None);
+    let results = results.iter().map(|&result| read(&values, result)).collect();
+    Ok((copy, results))
 }
 
 /// Adds a loop, with regions built by closures from state and captures. State has no names. Unused captures

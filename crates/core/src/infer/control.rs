@@ -89,6 +89,7 @@ pub(super) fn custom_grad(op: &CustomGradOp, operands: &[&TensorType]) -> Result
     let rules = [
         ("custom_grad", "gradient function", op.rules.reverse(), op.inputs),
         ("custom_jvp", "tangent function", op.rules.forward(), op.values),
+        ("checkpoint", "recomputed function", op.rules.recomputed(), op.values),
     ];
     for (op, what, rule, expected) in rules {
         let got = rule.map_or(expected, |rule| rule.results().len());

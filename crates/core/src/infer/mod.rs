@@ -114,8 +114,8 @@ pub fn infer(op: &Op, operands: &[&TensorType]) -> Result<Outputs> {
         Op::While(op) => control::while_(op, operands)?,
         Op::CustomGrad(op) => control::custom_grad(op, operands)?,
         Op::Implicit(op) => control::implicit(op, operands)?,
-        Op::StopGrad | Op::Mark { .. } => one(x().clone()),
-        Op::Hook(_) => operands.iter().map(|ty| (*ty).clone()).collect(),
+        Op::StopGrad | Op::Mark { .. } | Op::Transfer { .. } => one(x().clone()),
+        Op::Barrier | Op::Hook(_) => operands.iter().map(|ty| (*ty).clone()).collect(),
 
         Op::RuntimeCall(op) => op.outputs.clone(),
 

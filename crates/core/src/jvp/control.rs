@@ -68,6 +68,11 @@ pub(super) fn custom_grad(
                         reverse, or give it a rule for each mode";
             transpose_rule(site.graph, rule, t, &captures, hint)?
         }
+        CustomRules::Recompute { region, .. } => {
+            let inputs: Values = site.inputs[op.values..].into();
+            let region = region::without_hook_calls(region)?;
+            push(site.graph, &region, &inputs, t, varied, Control::Joint)?.tangents.into_vec()
+        }
     };
     let mut found = Tangents::new();
     for (value, tangent) in tangents.into_iter().enumerate() {

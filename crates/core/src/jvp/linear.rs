@@ -75,9 +75,7 @@ pub(super) fn split(region: &Region, arguments: usize, values: usize) -> Result<
 /// Whether a node is repeated rather than kept: inputs, constants, and values that others are read through.
 fn takes_no_time(node: &Node) -> bool {
     match node.op.class() {
-        OpClass::Parameter { .. } | OpClass::Constant(_) | OpClass::Literal(_) | OpClass::Identity { .. } => {
-            true
-        }
+        OpClass::Parameter { .. } | OpClass::Constant(_) | OpClass::Literal(_) | OpClass::Identity(_) => true,
         OpClass::Primitive(primitive) => match primitive {
             Primitive::Creation | Primitive::View | Primitive::Broadcast => true,
             Primitive::ElementWise(_)
@@ -99,6 +97,7 @@ fn takes_no_time(node: &Node) -> bool {
         | OpClass::While(_)
         | OpClass::CustomGrad(_)
         | OpClass::Implicit(_)
+        | OpClass::Barrier
         | OpClass::Hook(_)
         | OpClass::RuntimeCall(_)
         | OpClass::Block(_)

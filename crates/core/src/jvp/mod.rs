@@ -296,8 +296,8 @@ fn rule(site: &mut Site<'_>, op: &Op, t: &[Option<Value>], varied: &[bool]) -> R
         Op::CustomGrad(op) => return control::custom_grad(site, op, t, varied),
         Op::Implicit(op) => return implicit::implicit(site, op, t),
         Op::StopGrad => None,
-        Op::Mark { .. } => t[0],
-        Op::Hook(_) => return Ok(t.iter().copied().collect()),
+        Op::Mark { .. } | Op::Transfer { .. } => t[0],
+        Op::Barrier | Op::Hook(_) => return Ok(t.iter().copied().collect()),
         Op::RuntimeCall(_) => {
             return refused(
                 "give its result a gradient with custom_grad, or keep its value out with stop_grad",

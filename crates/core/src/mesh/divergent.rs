@@ -50,7 +50,8 @@ fn visit(region: &Region, count: usize, inside: Option<&'static str>) -> Result<
             | OpClass::Constant(_)
             | OpClass::Literal(_)
             | OpClass::Primitive(_)
-            | OpClass::Identity { .. }
+            | OpClass::Identity(_)
+            | OpClass::Barrier
             | OpClass::Block(_)
             | OpClass::UserBlock(_) => inside,
         };

@@ -2,7 +2,8 @@
 
 use super::{
     BinaryOp, Block, CollectiveOp, CondOp, CostClass, CustomGradOp, ElementCost, FoldOp, GradientFlow,
-    HookOp, ImplicitOp, Literal, Op, Row, RuntimeCallOp, UnaryOp, UserBlockOp, View, WhileOp, WindowFoldOp,
+    HookOp, ImplicitOp, Literal, MemorySpace, Op, Row, RuntimeCallOp, UnaryOp, UserBlockOp, View, WhileOp,
+    WindowFoldOp,
 };
 use crate::dtype::DType;
 use crate::scalar::Scalar;
@@ -25,10 +26,9 @@ pub enum OpClass<'a> {
     /// A backend computes the result from the elements of the operands.
     Primitive(Primitive),
     /// The result is the operand.
-    Identity {
-        /// The name of the mark, if the op is one.
-        mark: Option<&'a Name>,
-    },
+    Identity(Identity<'a>),
+    /// The results are the operands.
+    Barrier,
     /// The devices of a mesh compute the result together.
     Collective(&'a CollectiveOp),
     /// A reduction by a function of two scalars.
@@ -51,6 +51,17 @@ pub enum OpClass<'a> {
     Block(&'a Block),
     /// A composite that the user defines.
     UserBlock(&'a UserBlockOp),
+}
+
+/// What an op means whose result is its operand.
+#[derive(Clone, Copy, Debug)]
+pub enum Identity<'a> {
+    /// No gradient flows through it.
+    Constant,
+    /// A name at which a graph may be cut.
+    Mark(&'a Name),
+    /// It lies in another memory.
+    Transfer(MemorySpace),
 }
 
 /// The elements of the operands on which an element of a primitive's result depends.
@@ -168,7 +179,7 @@ impl Op {
     pub const fn in_place(&self) -> &'static [usize] {
         match self.class() {
             OpClass::Primitive(Primitive::ElementWise(op)) => op.in_place(),
-            OpClass::Primitive(Primitive::View | Primitive::Update) | OpClass::Identity { .. } => &[0],
+            OpClass::Primitive(Primitive::View | Primitive::Update) | OpClass::Identity(_) => &[0],
             OpClass::Block(block) if block.is_element_wise() => &[0],
             OpClass::Primitive(
                 Primitive::Creation
@@ -193,6 +204,7 @@ impl Op {
             | OpClass::While(_)
             | OpClass::CustomGrad(_)
             | OpClass::Implicit(_)
+            | OpClass::Barrier
             | OpClass::Hook(_)
             | OpClass::RuntimeCall(_)
             | OpClass::Block(_)
@@ -206,7 +218,7 @@ impl Op {
         match self.class() {
             OpClass::Parameter { index, .. } => OnScalars::Input(index),
             OpClass::Constant(scalar) => OnScalars::Constant(scalar),
-            OpClass::Identity { .. } | OpClass::Primitive(Primitive::View | Primitive::Broadcast) => {
+            OpClass::Identity(_) | OpClass::Primitive(Primitive::View | Primitive::Broadcast) => {
                 OnScalars::Operand
             }
             OpClass::Primitive(Primitive::ElementWise(op)) => OnScalars::ElementWise(op),
@@ -232,6 +244,7 @@ impl Op {
             | OpClass::While(_)
             | OpClass::CustomGrad(_)
             | OpClass::Implicit(_)
+            | OpClass::Barrier
             | OpClass::Hook(_)
             | OpClass::RuntimeCall(_)
             | OpClass::UserBlock(_) => OnScalars::Other,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Outputs, Window};
+use super::{Outputs, Window, catalogue};
 use crate::error::Result;
 use crate::region::Region;
 use crate::shape::{AxisList, Name};
@@ -36,6 +36,21 @@ pub struct WhileOp {
     pub body: Arc<Region>,
 }
 
+catalogue! {
+    /// A memory in which a device reads values or keeps them.
+    ///
+    /// ```
+    /// use defn_core::op::MemorySpace;
+    /// assert_eq!(MemorySpace::Host.name(), "host");
+    /// ```
+    pub enum MemorySpace {
+        /// The device's own memory, in which it computes.
+        Device = "device",
+        /// The memory of the host. Where the host is the device it is the same.
+        Host = "host",
+    }
+}
+
 /// Operands: the values, the inputs that they depend on, then the captures. Outputs: the values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CustomGradOp {
@@ -47,7 +62,8 @@ pub struct CustomGradOp {
     pub rules: CustomRules,
 }
 
-/// Rules for the derivatives of values. One that is missing is the transpose of the other, which is linear then.
+/// Rules for the derivatives of values. If one for a mode is missing, it is the transpose of the other, which is linear
+/// then.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CustomRules {
     /// For reverse mode: the region from one cotangent for each value, and captures, to one cotangent for each input.
@@ -61,6 +77,16 @@ pub enum CustomRules {
         /// As that of `Forward`.
         forward: Arc<Region>,
     },
+    /// The derivatives of the region from the inputs to the values. What they need of values inside of it is computed
+    /// again, except for its last results.
+    Recompute {
+        /// The region, which has the inputs as its inputs.
+        region: Arc<Region>,
+        /// The number of results that are kept, which are values inside of the region.
+        kept: usize,
+        /// The number of the last of these that are kept on the host.
+        offloaded: usize,
+    },
 }
 
 impl CustomRules {
@@ -68,7 +94,7 @@ impl CustomRules {
     pub fn reverse(&self) -> Option<&Arc<Region>> {
         match self {
             CustomRules::Reverse(rule) | CustomRules::Both { reverse: rule, .. } => Some(rule),
-            CustomRules::Forward(_) => None,
+            CustomRules::Forward(_) | CustomRules::Recompute { .. } => None,
         }
     }
 
@@ -76,13 +102,21 @@ impl CustomRules {
     pub fn forward(&self) -> Option<&Arc<Region>> {
         match self {
             CustomRules::Forward(rule) | CustomRules::Both { forward: rule, .. } => Some(rule),
-            CustomRules::Reverse(_) => None,
+            CustomRules::Reverse(_) | CustomRules::Recompute { .. } => None,
         }
     }
 
-    /// All rules, that for reverse mode first.
+    /// The region from inputs to values whose derivatives they have.
+    pub fn recomputed(&self) -> Option<&Arc<Region>> {
+        match self {
+            CustomRules::Recompute { region, .. } => Some(region),
+            CustomRules::Reverse(_) | CustomRules::Forward(_) | CustomRules::Both { .. } => None,
+        }
+    }
+
+    /// All regions, that for reverse mode first.
     pub fn regions(&self) -> impl Iterator<Item = &Arc<Region>> {
-        self.reverse().into_iter().chain(self.forward())
+        self.reverse().into_iter().chain(self.forward()).chain(self.recomputed())
     }
 
     /// The rules with each region replaced by the result of `map`.
@@ -95,6 +129,9 @@ impl CustomRules {
             CustomRules::Forward(rule) => CustomRules::Forward(map(rule)?),
             CustomRules::Both { reverse, forward } => {
                 CustomRules::Both { reverse: map(reverse)?, forward: map(forward)? }
+            }
+            CustomRules::Recompute { region, kept, offloaded } => {
+                CustomRules::Recompute { region: map(region)?, kept: *kept, offloaded: *offloaded }
             }
         })
     }

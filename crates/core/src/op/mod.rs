@@ -28,9 +28,11 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 pub use block::{Block, BlockTraits, CompositeBlock, CompositeTraits, UserBlockOp, Vectors};
-pub use class::{ElementWise, OnScalars, OpClass, Primitive};
+pub use class::{ElementWise, Identity, OnScalars, OpClass, Primitive};
 pub use collective::{AllReduceOp, Collective, CollectiveOp, DeviceGroups};
-pub use control::{CondOp, CustomGradOp, CustomRules, FoldOp, HookOp, RuntimeCallOp, WhileOp, WindowFoldOp};
+pub use control::{
+    CondOp, CustomGradOp, CustomRules, FoldOp, HookOp, MemorySpace, RuntimeCallOp, WhileOp, WindowFoldOp,
+};
 pub use create::Literal;
 pub use elementwise::{
     ArithmeticOp, BinaryOp, BinaryRule, BinaryTraits, BitsOp, BitwiseOp, ComparisonOp, Domain, ElementCost,
@@ -146,12 +148,20 @@ rows::rows! {
             /// Values that a condition defines, whose derivative is that of the implicit function.
             Implicit(op: ImplicitOp) => OpClass::Implicit(op);
             /// `x`, through which no gradient flows.
-            StopGrad => OpClass::Identity { mark: None };
+            StopGrad => OpClass::Identity(Identity::Constant);
             /// `x` with a name at which a graph may be cut.
             Mark {
                 /// The name.
                 name: Name,
-            } => OpClass::Identity { mark: Some(name) };
+            } => OpClass::Identity(Identity::Mark(name));
+            /// `x`, in another memory of its device.
+            Transfer {
+                /// The memory.
+                to: MemorySpace,
+            } => OpClass::Identity(Identity::Transfer(*to));
+            /// The operands. What is computed from the results is not merged with what is computed from the operands, and
+            /// is computed when all operands are there.
+            Barrier => OpClass::Barrier;
             /// The operands, which are also passed to a host function. An effect: never dropped, merged or reordered.
             Hook(op: HookOp) => OpClass::Hook(op);
             /// The results of a host function. An effect: never dropped, merged or reordered.
@@ -409,7 +419,8 @@ impl Op {
             | OpClass::Constant(_)
             | OpClass::Literal(_)
             | OpClass::Primitive(_)
-            | OpClass::Identity { .. }
+            | OpClass::Identity(_)
+            | OpClass::Barrier
             | OpClass::Collective(_)
             | OpClass::Fold(_)
             | OpClass::WindowFold(_)
@@ -448,7 +459,8 @@ impl Op {
             | OpClass::Constant(_)
             | OpClass::Literal(_)
             | OpClass::Primitive(_)
-            | OpClass::Identity { .. }
+            | OpClass::Identity(_)
+            | OpClass::Barrier
             | OpClass::Collective(_)
             | OpClass::Hook(_)
             | OpClass::RuntimeCall(_)
@@ -470,7 +482,8 @@ impl Op {
             | OpClass::Constant(_)
             | OpClass::Literal(_)
             | OpClass::Primitive(_)
-            | OpClass::Identity { .. }
+            | OpClass::Identity(_)
+            | OpClass::Barrier
             | OpClass::Collective(_)
             | OpClass::Hook(_)
             | OpClass::RuntimeCall(_)

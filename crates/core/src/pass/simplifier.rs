@@ -17,7 +17,7 @@ use crate::backend::Backend;
 use crate::compose::{block, fold};
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value, Values};
-use crate::op::{Block, CondOp, Op, OpClass, Outputs, WhileOp};
+use crate::op::{Block, CondOp, Identity, Op, OpClass, Outputs, WhileOp};
 use crate::region::Region;
 use crate::scalar::{Number, Scalar};
 
@@ -132,7 +132,8 @@ impl Simplifier<'_> {
     /// The expansion of an op into ops of the backend, if it is none.
     fn expanded(&mut self, graph: &mut Graph, op: &Op, inputs: &[Value]) -> Result<Option<Values>> {
         match op.class() {
-            OpClass::Identity { .. } => Ok(Some(inputs.into())),
+            OpClass::Identity(Identity::Constant | Identity::Mark(_)) => Ok(Some(inputs.into())),
+            OpClass::Identity(Identity::Transfer(_)) => Ok(None),
             OpClass::CustomGrad(op) => Ok(Some(inputs[..op.values].into())),
             OpClass::Implicit(op) => Ok(Some(inputs[..op.values].into())),
             OpClass::UserBlock(op) => self.inline(graph, &op.default, inputs).map(Some),
@@ -150,6 +151,7 @@ impl Simplifier<'_> {
             | OpClass::Constant(_)
             | OpClass::Literal(_)
             | OpClass::Primitive(_)
+            | OpClass::Barrier
             | OpClass::Collective(_)
             | OpClass::Fold(_)
             | OpClass::WindowFold(_)

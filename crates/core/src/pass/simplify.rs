@@ -52,7 +52,8 @@ pub fn at_construction(graph: &mut Graph, op: &Op, operands: &[Value]) -> Result
             | Primitive::Solve,
         )
         | OpClass::Literal(_)
-        | OpClass::Identity { .. }
+        | OpClass::Identity(_)
+        | OpClass::Barrier
         | OpClass::Collective(_)
         | OpClass::Fold(_)
         | OpClass::WindowFold(_)

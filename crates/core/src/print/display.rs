@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::form::{self, Argument, Attr, Form};
 use crate::graph::{Graph, Node, Value};
-use crate::op::{CondOp, CustomGradOp, ImplicitOp, Op, OpClass, Outputs};
+use crate::op::{CondOp, CustomGradOp, Identity, ImplicitOp, Op, OpClass, Outputs};
 use crate::region::Region;
 use crate::shape::TensorType;
 
@@ -117,7 +117,10 @@ impl Printer {
                 one(letter)
             }
             OpClass::Constant(scalar) => one(scalar.to_string()),
-            OpClass::Identity { mark: None } => one(frame.text(node.inputs[0]).to_owned()),
+            OpClass::Identity(Identity::Constant | Identity::Transfer(_)) => {
+                one(frame.text(node.inputs[0]).to_owned())
+            }
+            OpClass::Barrier => node.inputs.iter().map(|&value| frame.text(value).to_owned()).collect(),
             OpClass::CustomGrad(CustomGradOp { values, .. })
             | OpClass::Implicit(ImplicitOp { values, .. }) => {
                 node.inputs[..*values].iter().map(|&value| frame.text(value).to_owned()).collect()
@@ -139,7 +142,7 @@ impl Printer {
                 self.line(format!("cond {clauses}"), &node.outputs)
             }
             OpClass::Primitive(_)
-            | OpClass::Identity { mark: Some(_) }
+            | OpClass::Identity(Identity::Mark(_))
             | OpClass::Collective(_)
             | OpClass::Fold(_)
             | OpClass::WindowFold(_)

@@ -53,6 +53,12 @@ pub(super) fn merge(sets: &mut Sets, found: &mut Dependence, more: &Dependence) 
 
 /// The values depend on the inputs as the rules for their derivatives say, in either mode.
 pub(super) fn custom_grad(site: &mut Site<'_, '_, '_>, op: &CustomGradOp) -> Result<Dependences> {
+    if let Some(region) = op.rules.recomputed() {
+        let decides = deciding_inputs(region, &[]);
+        let inputs = decides.iter().enumerate();
+        let inputs = inputs.map(|(input, &decides)| site.entering(op.values + input, decides)).collect();
+        return Ok(site.analysis.region(region, inputs, &vec![true; op.values])?.0.into_iter().collect());
+    }
     let mut found: Dependences = smallvec![None; op.values];
     let forward = op.rules.forward().map(|rule| pushed(site, op, rule)).transpose()?;
     let reverse = op.rules.reverse().map(|rule| pulled(site, op, rule)).transpose()?;

@@ -196,6 +196,10 @@ fn deciding(op: &Op, inputs: usize) -> Vec<bool> {
         Op::While(op) => deciding_state(op),
         Op::CustomGrad(op) => {
             let mut found = none();
+            if let Some(region) = op.rules.recomputed() {
+                merge(&mut found[op.values..], &deciding_inputs(region, &[]));
+                return found;
+            }
             let captures = &mut found[op.values + op.inputs..];
             for rule in op.rules.regions() {
                 merge(captures, &deciding_inputs(rule, &[])[rule.parameter_count()..]);
@@ -249,6 +253,8 @@ fn deciding(op: &Op, inputs: usize) -> Vec<bool> {
         | Op::WindowFold(_)
         | Op::StopGrad
         | Op::Mark { .. }
+        | Op::Transfer { .. }
+        | Op::Barrier
         | Op::Hook(_)
         | Op::RuntimeCall(_)
         | Op::Implicit(_)

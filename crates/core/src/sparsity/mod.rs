@@ -291,8 +291,8 @@ impl<'r> Site<'_, '_, 'r> {
             // The inverse of a sparse matrix is dense.
             Op::Implicit(op) => return Ok(control::everything(self, op.values)),
             Op::StopGrad => None,
-            Op::Mark { .. } => same(),
-            Op::Hook(_) => return Ok(self.inputs.iter().cloned().collect()),
+            Op::Mark { .. } | Op::Transfer { .. } => same(),
+            Op::Barrier | Op::Hook(_) => return Ok(self.inputs.iter().cloned().collect()),
             Op::RuntimeCall(_) => return Ok(control::everything(self, 0)),
 
             Op::Block(block) => return block::rule(self, block),

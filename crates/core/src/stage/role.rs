@@ -22,7 +22,8 @@ pub(crate) fn role(op: &Op) -> Role {
         OpClass::Constant(_) | OpClass::Literal(_) => Role::CopiedConstant,
         OpClass::Cond(_) | OpClass::While(_) => Role::Whole,
         OpClass::Primitive(_)
-        | OpClass::Identity { .. }
+        | OpClass::Identity(_)
+        | OpClass::Barrier
         | OpClass::Collective(_)
         | OpClass::Fold(_)
         | OpClass::WindowFold(_)

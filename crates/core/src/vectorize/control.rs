@@ -58,6 +58,10 @@ pub(super) fn custom_grad(
         CustomRules::Both { reverse, forward } => {
             builder::Rules::Both { reverse: applied(reverse), forward: applied(forward) }
         }
+        CustomRules::Recompute { region, kept, offloaded } => {
+            let (kept, offloaded) = (*kept, *offloaded);
+            builder::Rules::Recompute { function: applied(region), kept, offloaded }
+        }
     };
     Ok(builder::custom_derivative(ops, values.to_vec(), inputs.to_vec(), rules)?.into())
 }

@@ -87,7 +87,7 @@ impl Rewrite<'_> {
                     self.element_wise(op, class, operands)?
                 }
                 OpClass::Primitive(_) => unreachable!("a primitive that is not element-wise has a row"),
-                OpClass::Identity { .. } => self.emit(op.clone(), &[operands[0].flat()])?,
+                OpClass::Identity(_) => self.emit(op.clone(), &[operands[0].flat()])?,
                 OpClass::Collective(op) => self.collective(op, &operands[0])?,
                 OpClass::Fold(op) => self.fold(op, operands)?,
                 OpClass::WindowFold(op) => self.window_fold(op, operands)?,
@@ -95,7 +95,7 @@ impl Rewrite<'_> {
                 OpClass::While(op) => return control::while_(self.ops, op, operands),
                 OpClass::CustomGrad(op) => return control::custom_grad(self.ops, op, operands),
                 OpClass::Implicit(op) => return control::implicit(self.ops, op, operands),
-                OpClass::Hook(_) => return self.hook(op, operands),
+                OpClass::Barrier | OpClass::Hook(_) => return self.each(op, operands),
                 OpClass::RuntimeCall(_) => {
                     let vectorized = operands.iter().find(|x| x.is_vectorized());
                     let x = vectorized.expect("an op is rewritten for an operand that is vectorized");
@@ -167,7 +167,7 @@ impl Rewrite<'_> {
     }
 
     /// Hooks get the values with the vectorized axes as leading ones; the outputs keep them as vectorized axes.
-    fn hook(mut self, op: &Op, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+    fn each(mut self, op: &Op, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
         let flat: Vec<Tensor> = operands.iter().map(Tensor::flat).collect();
         let outputs = self.emit(op.clone(), &flat)?;
         let lanes = operands.iter().map(Tensor::vectorized_axes);

@@ -104,8 +104,8 @@ impl Slots {
     pub(super) fn alias(&mut self, graph: &Graph, fusion: &FusionGroups, position: usize) -> bool {
         let node = &graph.nodes()[position];
         let (count, from) = match node.op.class() {
-            OpClass::Hook(_) => (node.inputs.len(), None),
-            OpClass::Identity { .. } => (1, None),
+            OpClass::Barrier | OpClass::Hook(_) => (node.inputs.len(), None),
+            OpClass::Identity(_) => (1, None),
             OpClass::Primitive(Primitive::ElementWise(ElementWise::Bitcast(dtype))) if dtype.bits() >= 8 => {
                 (1, None)
             }

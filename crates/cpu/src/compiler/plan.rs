@@ -377,7 +377,8 @@ impl Work {
             | OpClass::Constant(_)
             | OpClass::Literal(_)
             | OpClass::Primitive(_)
-            | OpClass::Identity { .. }
+            | OpClass::Identity(_)
+            | OpClass::Barrier
             | OpClass::Fold(_)
             | OpClass::WindowFold(_)
             | OpClass::CustomGrad(_)

@@ -1,14 +1,30 @@
 //! Control flow (operations with regions), and hooks.
 
-use defn_core::Location;
-use defn_core::op::{CondOp, Outputs, WhileOp};
+use defn_core::op::{CondOp, MemorySpace, Outputs, WhileOp};
 use defn_core::region::Region;
+use defn_core::{Location, TensorType};
 
 use super::text::{RegionText, Ssa, Ty, Writer};
 use super::{LowerError, Lowering, Operands, Result, tensor};
 use crate::element::ElementType as E;
 
 impl Lowering {
+    /// A value in another memory, by the call that XLA's passes for host memory expect. On the host it is the same one.
+    pub(super) fn transfer(&mut self, x: &Operands<'_>, to: MemorySpace, out: &TensorType) -> Ssa {
+        if self.writer.on_host {
+            return x.values[0].clone();
+        }
+        let memory = match to {
+            MemorySpace::Device => "device",
+            MemorySpace::Host => "pinned_host",
+        };
+        let attributes = format!(
+            "call_target_name = \"annotate_device_placement\", has_side_effect = true, \
+             mhlo.frontend_attributes = {{_xla_buffer_placement = \"{memory}\"}}"
+        );
+        self.writer.op("custom_call", &[&x.values[0]], &attributes, tensor(out))
+    }
+
     /// Writes a region inside an operation. While it does, `self` and `w` exchange their writers.
     fn inner(&mut self, w: &mut Writer, region: &Region, inputs: &[Ssa]) -> Result<Vec<Ssa>> {
         std::mem::swap(&mut self.writer, w);

@@ -133,6 +133,8 @@ pub(super) fn is_kernel(graph: &Graph, node: &Node) -> bool {
         | Op::Gather { .. }
         | Op::StopGrad
         | Op::Mark { .. }
+        | Op::Transfer { .. }
+        | Op::Barrier
         | Op::CustomGrad(_)
         | Op::Implicit(_)
         | Op::Collective(_)

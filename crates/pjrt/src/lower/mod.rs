@@ -307,6 +307,12 @@ impl Lowering {
                 self.triangular_solve(x, *lower, *left_side, *transform_a, out)
             }
             Op::StopGrad | Op::Mark { .. } => x.values[0].clone(),
+            Op::Transfer { to } => self.transfer(x, *to, out),
+            Op::Barrier => {
+                let operands: Vec<&Ssa> = x.values.iter().collect();
+                let types: Vec<Ty> = node.outputs.iter().map(tensor).collect();
+                return Ok(self.writer.ops("optimization_barrier", &operands, "", &types));
+            }
             Op::CustomGrad(op) => return Ok(x.values[..op.values].to_vec()),
             Op::Implicit(op) => return Ok(x.values[..op.values].to_vec()),
             Op::Collective(op) if !self.is_over_devices => {

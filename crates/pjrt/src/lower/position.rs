@@ -133,7 +133,7 @@ impl Lowering {
                 | Primitive::Transform
                 | Primitive::Solve => false,
             },
-            OpClass::Identity { .. } => is_known(0),
+            OpClass::Identity(_) => is_known(0),
             OpClass::Parameter { .. }
             | OpClass::Collective(_)
             | OpClass::Fold(_)
@@ -142,6 +142,7 @@ impl Lowering {
             | OpClass::While(_)
             | OpClass::CustomGrad(_)
             | OpClass::Implicit(_)
+            | OpClass::Barrier
             | OpClass::Hook(_)
             | OpClass::RuntimeCall(_)
             | OpClass::Block(_)

@@ -93,7 +93,7 @@ enum Role {
 fn role(node: &Node) -> Role {
     match node.op.class() {
         OpClass::Constant(_) => Role::Free,
-        OpClass::Identity { .. } => Role::Fusable,
+        OpClass::Identity(_) => Role::Fusable,
         OpClass::Primitive(primitive) => match primitive {
             Primitive::Creation => Role::Free,
             Primitive::ElementWise(_) | Primitive::View | Primitive::Broadcast | Primitive::Reduction => {
@@ -119,6 +119,7 @@ fn role(node: &Node) -> Role {
         | OpClass::While(_)
         | OpClass::CustomGrad(_)
         | OpClass::Implicit(_)
+        | OpClass::Barrier
         | OpClass::Hook(_)
         | OpClass::RuntimeCall(_)
         | OpClass::Block(_)

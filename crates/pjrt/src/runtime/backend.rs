@@ -255,7 +255,7 @@ impl Backend for PjrtBackend {
 
 /// Whether an op returns its first operand's elements unchanged, perhaps with another type.
 fn is_identity(op: &Op, operands: &[Operand], outputs: &[TensorType]) -> bool {
-    if let Op::StopGrad | Op::Mark { .. } = op {
+    if let Op::StopGrad | Op::Mark { .. } | Op::Transfer { .. } = op {
         return true;
     }
     if let Op::AsType { dtype } = op {

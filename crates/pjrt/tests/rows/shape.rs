@@ -1,6 +1,6 @@
 //! Tensors without operands, and operations that move elements.
 
-use defn_core::op::{Literal, Op, Padding, Starts};
+use defn_core::op::{Literal, MemorySpace, Op, Padding, Starts};
 use defn_core::{DType, Scalar, Shape};
 use smallvec::SmallVec;
 
@@ -119,5 +119,8 @@ pub fn moves(dtype: DType) -> Table {
     table.must(Op::PutSlice { starts: Starts::Static(SmallVec::new()) }, &[&one, &one], exact);
     table.must(Op::StopGrad, &[&x], exact);
     table.must(Op::Mark { name: "here".into() }, &[&x], exact);
+    table.must(Op::Transfer { to: MemorySpace::Host }, &[&x], exact);
+    table.must(Op::Transfer { to: MemorySpace::Device }, &[&x], exact);
+    table.must(Op::Barrier, &[&x, &one], exact);
     table
 }

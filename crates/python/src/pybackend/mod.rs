@@ -153,8 +153,8 @@ impl Backend for Adapter {
     }
 
     fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
-        if let Op::StopGrad | Op::Mark { .. } = op {
-            return Ok(smallvec![operands[0].buffer.clone()]);
+        if let Op::StopGrad | Op::Mark { .. } | Op::Transfer { .. } | Op::Barrier = op {
+            return Ok(operands.into_iter().map(|operand| operand.buffer).collect());
         }
         if let Op::Literal(literal) = op {
             let bytes = HostMemory::new(Arc::new(literal.bytes().to_vec()));

@@ -17,8 +17,8 @@ use defn_core::builder::Builder;
 use defn_core::form::name;
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::{
-    ArgOp, BinaryOp, Block, CompositeBlock, CondOp, HookOp, Literal, Op, Padding, ReduceOp, RuntimeCallOp,
-    Starts, TieBreak, Tolerance, UnaryOp, UserBlockOp, WhileOp,
+    ArgOp, BinaryOp, Block, CompositeBlock, CondOp, Literal, Op, Padding, ReduceOp, Starts, TieBreak,
+    Tolerance, UnaryOp, UserBlockOp, WhileOp,
 };
 use defn_core::region::Region;
 use defn_core::shape::{Axis, AxisList, Name, Sizes};
@@ -92,6 +92,8 @@ const SMOOTH: &[&str] = &[
     "implicit",
     "stop_grad",
     "mark",
+    "transfer",
+    "barrier",
     "hook",
     "logsumexp",
     "as_type",
@@ -397,20 +399,14 @@ impl Random {
                 };
                 (op, [x, x].into_iter().collect())
             }
-            31 => match self.below(7) {
-                0 => (Op::StopGrad, one),
-                1 => (Op::Mark { name: self.name().unwrap_or_else(|| "mark".into()) }, one),
-                2 => (Op::Hook(HookOp { slot: self.below(3), name: self.name() }), two),
-                3 => {
-                    let outputs = (0..self.below(3)).map(|_| self.ty()).collect();
-                    (Op::RuntimeCall(RuntimeCallOp { slot: self.below(3), outputs }), two)
-                }
-                4 => {
+            31 => match self.below(9) {
+                0..6 => self.passed(one, two),
+                6 => {
                     let not = Block::Composite(CompositeBlock::LogicalNot);
                     let phase = Block::Composite(CompositeBlock::Phase);
                     (Op::Block(self.one(&[not, phase, Block::Log2, Block::Log10])), one)
                 }
-                5 => {
+                7 => {
                     let axes = self.axes(&shape);
                     let block = CompositeBlock::Logsumexp { axes, keep_axes: self.flip() };
                     (Op::Block(Block::Composite(block)), one)

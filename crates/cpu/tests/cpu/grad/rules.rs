@@ -400,6 +400,37 @@ fn custom_rules_replace_the_derivative() {
 }
 
 #[test]
+fn recomputed_regions_have_derivatives_of_their_own() {
+    let x = ty(DType::F64, &[3]);
+    let exp_of_sin = |graph: &mut Graph, inputs: &[Value]| {
+        let inner = graph.sin(inputs[0])?;
+        Ok(vec![graph.exp(inner)?, inner])
+    };
+    let region = closed(std::slice::from_ref(&x), &[], exp_of_sin);
+    for (kept, offloaded) in [(0, 0), (1, 0), (1, 1)] {
+        check("recompute", &[noise(&[3], 1)], |graph, x| {
+            let values = exp_of_sin(graph, x)?;
+            let rules = CustomRules::Recompute { region: region.clone(), kept, offloaded };
+            let results = graph.emit_custom_grad(rules, &values, x, &[])?;
+            graph.multiply(results[0], x[0])
+        });
+    }
+    // A kept value is not computed again, whatever is inside of the region.
+    let other = closed(std::slice::from_ref(&x), &[], |graph, inputs| {
+        let inner = graph.negate(inputs[0])?;
+        Ok(vec![graph.exp(inner)?, inner])
+    });
+    let found = gradient(&[0.5, 1.0, -2.0], |graph, x| {
+        let zero = graph.subtract(x, x)?;
+        let values = [graph.exp(x)?, zero];
+        let rules = CustomRules::Recompute { region: other, kept: 1, offloaded: 0 };
+        Ok(graph.emit_custom_grad(rules, &values, &[x], &[])?[0])
+    });
+    // The slope of exp(-x) at x is -exp(inner), with the kept zero for inner.
+    assert_eq!(found, [-1.0; 3]);
+}
+
+#[test]
 fn third_derivatives() {
     let mut program = region(&[ty(DType::F64, &[])], |graph, x| Ok(vec![graph.tanh(x[0])?]));
     for order in 0..3 {
