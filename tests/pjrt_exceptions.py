@@ -74,6 +74,16 @@ FILES_OF_THE_LANGUAGE = (
     "test_pjrt.py",
 )
 
+FILES_OF_DERIVATIVES = (
+    "test_pjrt_exceptions.py",
+    "test_grad_products.py",
+    "test_checkpoint.py",
+    "test_snapshots.py",
+    "test_implicit.py",
+    "test_solvers.py",
+    "test_vmap_axes.py",
+)
+
 FILES_OF_GENERATED_CALLS = (
     "test_pjrt_exceptions.py",
     "test_catalogue.py",
@@ -84,9 +94,12 @@ FILES_OF_GENERATED_CALLS = (
 PARTS = {
     "operations": FILES_OF_OPERATIONS,
     "language": FILES_OF_THE_LANGUAGE,
+    "derivatives": FILES_OF_DERIVATIVES,
     "generated calls": FILES_OF_GENERATED_CALLS,
 }
 """What ``./dev test`` runs in processes of its own."""
 
-FILES = FILES_OF_OPERATIONS + FILES_OF_THE_LANGUAGE + FILES_OF_GENERATED_CALLS
+FILES = (
+    FILES_OF_OPERATIONS + FILES_OF_THE_LANGUAGE + FILES_OF_DERIVATIVES + FILES_OF_GENERATED_CALLS
+)
 """The files that ``./dev test`` runs with "pjrt" as the compiler and as the backend."""

@@ -65,3 +65,21 @@ def test_flags_reach_the_compiler():
         dn.compile(dn.add, add, compiler="pjrt", target="h200", xla_gpu_no_such_flag=True)
     made = dn.pjrt.compile(dn.add, add, target="h200", xla_gpu_autotune_level=0)
     assert b"sm_90" in made.serialize()
+
+
+def test_values_kept_on_the_host_are_copied_there() -> None:
+    def block(x, w):
+        hidden = dn.mark(dn.tanh(x @ w), "hidden")
+        return dn.sin(dn.exp(hidden) @ w) + x
+
+    def copies(memory: str) -> int:
+        of_block = dn.checkpoint(block, policy={"hidden": memory})
+
+        def loss(w, x):
+            return dn.sum(of_block(of_block(x, w), w) ** 2)
+
+        arguments = dn.template((512, 512), "f32"), dn.template((65_536, 512), "f32")
+        gradient = dn.compile(dn.grad(loss), arguments, compiler="pjrt", target="h200")
+        return gradient.serialize().count(b"copy-start")
+
+    assert copies("device") == 0 < copies("host")
