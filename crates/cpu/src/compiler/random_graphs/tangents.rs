@@ -1,9 +1,13 @@
-//! Forward and reverse mode of random programs with loops and branches: the same derivatives, first and second.
+//! Forward and reverse mode of random programs with loops and branches: the same derivatives, first and second, also where
+//! values are computed again.
 
 use std::sync::Arc;
 
+use defn_core::builder::BuildControl;
 use defn_core::grad::value_and_grad;
+use defn_core::graph::{Graph, Value};
 use defn_core::jvp::jvp_region;
+use defn_core::op::CustomRules;
 use defn_core::region::Region;
 use defn_core::{DType, Kind};
 
@@ -45,6 +49,25 @@ fn agree(left: f64, right: f64, size: f64) -> bool {
     !left.is_finite() || !right.is_finite() || (left - right).abs() <= 1e-7 * (size + 1e-3)
 }
 
+/// The region as a checkpointed function, whose gradient keeps some values inside of it.
+fn checkpointed(region: &Region, seed: u64) -> Region {
+    let mut choices = Choices::Seed(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let inside = region.graph();
+    let values: Vec<Value> = (0..inside.len()).flat_map(|node| inside.outputs(node)).collect();
+    let kept = choices.below(4);
+    let results = region.results().iter().copied();
+    let results = results.chain((0..kept).map(|_| values[choices.below(values.len())])).collect();
+    let inner = Region::new(inside.clone(), region.inputs().to_vec(), region.inputs().len(), results);
+    let mut graph = Graph::new();
+    let inputs: Vec<Value> =
+        inner.inputs().iter().enumerate().map(|(index, ty)| graph.parameter(index, ty.clone())).collect();
+    let values = graph.inline(&inner, &inputs).expect("the region fits");
+    let rules = CustomRules::Recompute { region: Arc::new(inner), kept, offloaded: choices.below(kept + 1) };
+    let outputs = graph.emit_custom_grad(rules, &values, &inputs, &[]).expect("the values are the region's");
+    let results = outputs[..region.results().len()].into();
+    Region::new(graph, region.inputs().to_vec(), region.parameter_count(), results)
+}
+
 /// Compares the derivatives of a program; says how they differ. False if it has none, or none that are finite.
 fn check(program: &RandomProgram, seed: u64) -> Result<bool, String> {
     let Some((loss, wrt)) = program.loss() else { return Ok(false) };
@@ -77,12 +100,28 @@ fn check(program: &RandomProgram, seed: u64) -> Result<bool, String> {
     // The Hessian is symmetric: forward over reverse along each direction, times the other one.
     let of: Vec<usize> = (1..=wrt.len()).collect();
     let second = jvp_region(&gradient, &wrt, &of).map_err(|error| failed(&error.to_string()))?;
+    let again =
+        value_and_grad(&checkpointed(&loss, seed), 0, &wrt).map_err(|error| failed(&error.to_string()))?;
+    let recomputed = results(again.clone(), program.arguments.clone(), program)
+        .ok_or_else(|| failed("the checkpointed program does not run"))?;
+    for (got, want) in recomputed.concat().into_iter().zip(reverse.concat()) {
+        if !agree(got, want, want.abs()) {
+            return Err(failed(&format!("the gradient is {want}, of the checkpointed program {got}")));
+        }
+    }
     let count = reverse.len();
     let along = |tangents: &[Vec<f64>]| results(second.clone(), arguments(tangents), program);
     let (Some(hv), Some(hw)) = (along(&v), along(&w)) else {
         return Err(failed("the second derivative fails"));
     };
     let ((left, size), (right, other)) = (product(&hv[count..], &w), product(&hw[count..], &v));
+    let third = jvp_region(&again, &wrt, &of).map_err(|error| failed(&error.to_string()))?;
+    let recomputed = results(third, arguments(&v), program)
+        .ok_or_else(|| failed("the second derivative of the checkpointed program fails"))?;
+    let (checkpointed, _) = product(&recomputed[count..], &w);
+    if !agree(left, checkpointed, size) {
+        return Err(failed(&format!("the Hessian gives {left}, of the checkpointed program {checkpointed}")));
+    }
     if !agree(left, right, size.max(other)) {
         return Err(failed(&format!("the Hessian gives {left} and {right}")));
     }
