@@ -18,7 +18,9 @@ use crate::{Expr, jvp};
 
 /// The gradient of a function at a container of expressions. It may be used on another gradient.
 ///
-/// If the value is not a scalar, the gradient is that of the sum of its elements. Captured expressions are constants.
+/// If the value is not a scalar, the gradient is that of the sum of its elements. Captured expressions are constants. If
+/// they have vectorized axes, as in a mapped function ([`vmap`](fn@crate::vmap)), there is a gradient for each position; the
+/// function is called twice then, while it is traced.
 ///
 /// - Shapes: those of the variables, in their container.
 /// - Dtypes: those of the variables; f32 for integers.
@@ -35,7 +37,7 @@ use crate::{Expr, jvp};
 /// # Errors
 /// An operation without a gradient (`Trace`). The error comes out of [`Jit::call`](crate::Jit::call).
 #[track_caller]
-pub fn grad<A: Exprs>(at: &A, fun: impl FnOnce(A) -> Expr) -> A {
+pub fn grad<A: Exprs>(at: &A, fun: impl FnMut(A) -> Expr) -> A {
     value_and_grad(at, fun).1
 }
 
@@ -52,7 +54,7 @@ pub fn grad<A: Exprs>(at: &A, fun: impl FnOnce(A) -> Expr) -> A {
 /// # Ok::<(), defn::Error>(())
 /// ```
 #[track_caller]
-pub fn value_and_grad<A: Exprs>(at: &A, fun: impl FnOnce(A) -> Expr) -> (Expr, A) {
+pub fn value_and_grad<A: Exprs>(at: &A, fun: impl FnMut(A) -> Expr) -> (Expr, A) {
     value_and_grad_of(at, fun, Expr::clone)
 }
 
@@ -76,17 +78,11 @@ pub fn value_and_grad<A: Exprs>(at: &A, fun: impl FnOnce(A) -> Expr) -> (Expr, A
 #[track_caller]
 pub fn value_and_grad_of<A: Exprs, R: Exprs>(
     at: &A,
-    fun: impl FnOnce(A) -> R,
-    loss: impl FnOnce(&R) -> Expr,
+    fun: impl FnMut(A) -> R,
+    loss: impl Fn(&R) -> Expr,
 ) -> (R, A) {
     let location = Location::caller();
-    let with_loss = |value: &R| {
-        let loss = loss(value);
-        let mut results = tensors(value)?;
-        results.push(loss.0?);
-        Ok(results)
-    };
-    let (value, traced) = traced(at, fun, with_loss, location.clone());
+    let (value, traced) = traced(at, fun, |value| Some(loss(value)), location.clone());
     let outcome = traced.and_then(|Traced { region, arguments, variables, lanes }| {
         record(location, |ops| {
             let wrt: Vec<usize> = (0..variables.len()).collect();
@@ -126,9 +122,9 @@ pub fn value_and_grad_of<A: Exprs, R: Exprs>(
 /// # Errors
 /// An operation without a gradient (`Trace`). The error comes out of [`Jit::call`](crate::Jit::call).
 #[track_caller]
-pub fn vjp<A: Exprs, R: Exprs>(at: &A, fun: impl FnOnce(A) -> R) -> (R, Pullback<A, R>) {
+pub fn vjp<A: Exprs, R: Exprs>(at: &A, fun: impl FnMut(A) -> R) -> (R, Pullback<A, R>) {
     let location = Location::caller();
-    let (value, traced) = traced(at, fun, tensors, location.clone());
+    let (value, traced) = traced(at, fun, |_| None, location.clone());
     let outcome = traced.and_then(|traced| {
         record(location, |ops| {
             let values = ops.inline(&traced.region, &traced.arguments)?.into_iter().zip(&traced.lanes);
@@ -225,7 +221,7 @@ impl<A: Exprs, R: Exprs> Pullback<A, R> {
 /// # Errors
 /// An operation without a gradient (`Trace`). The error comes out of [`Jit::call`](crate::Jit::call).
 #[track_caller]
-pub fn jacobian<A: Exprs>(at: &A, fun: impl FnOnce(A) -> Expr) -> A {
+pub fn jacobian<A: Exprs>(at: &A, fun: impl FnMut(A) -> Expr) -> A {
     jacobian_in(None, at, fun, Location::caller())
 }
 
@@ -247,7 +243,7 @@ pub fn jacobian<A: Exprs>(at: &A, fun: impl FnOnce(A) -> Expr) -> A {
 /// An operation without a derivative, and a gradient rule of [`custom_grad`] that is not linear (`Trace`). The error comes
 /// out of [`Jit::call`](crate::Jit::call).
 #[track_caller]
-pub fn jacfwd<A: Exprs>(at: &A, fun: impl FnOnce(A) -> Expr) -> A {
+pub fn jacfwd<A: Exprs>(at: &A, fun: impl FnMut(A) -> Expr) -> A {
     jacobian_in(Some(Mode::Forward), at, fun, Location::caller())
 }
 
@@ -263,7 +259,7 @@ pub fn jacfwd<A: Exprs>(at: &A, fun: impl FnOnce(A) -> Expr) -> A {
 /// # Ok::<(), defn::Error>(())
 /// ```
 #[track_caller]
-pub fn jacrev<A: Exprs>(at: &A, fun: impl FnOnce(A) -> Expr) -> A {
+pub fn jacrev<A: Exprs>(at: &A, fun: impl FnMut(A) -> Expr) -> A {
     jacobian_in(Some(Mode::Reverse), at, fun, Location::caller())
 }
 
@@ -274,8 +270,8 @@ enum Mode {
 }
 
 /// The Jacobian in a mode, or in the one with fewer passes.
-fn jacobian_in<A: Exprs>(mode: Option<Mode>, at: &A, fun: impl FnOnce(A) -> Expr, location: Location) -> A {
-    let (_, traced) = traced(at, fun, tensors, location.clone());
+fn jacobian_in<A: Exprs>(mode: Option<Mode>, at: &A, fun: impl FnMut(A) -> Expr, location: Location) -> A {
+    let (_, traced) = traced(at, fun, |_| None, location.clone());
     let outcome = traced.and_then(|traced| {
         record(location, |ops| {
             let name = vectorize::fresh_name("element", &traced.variables);
@@ -312,8 +308,8 @@ fn jacobian_in<A: Exprs>(mode: Option<Mode>, at: &A, fun: impl FnOnce(A) -> Expr
 /// # Errors
 /// As [`jacobian`].
 #[track_caller]
-pub fn hessian(at: &Expr, fun: impl FnOnce(Expr) -> Expr) -> Expr {
-    jacobian(at, |x| grad(&x, fun))
+pub fn hessian(at: &Expr, mut fun: impl FnMut(Expr) -> Expr) -> Expr {
+    jacobian(at, |x| grad(&x, &mut fun))
 }
 
 /// A function that was traced at its variables.
@@ -333,36 +329,60 @@ impl Traced {
     }
 }
 
-/// Traces a function at a container, to the results that `results_of` takes from its value; gives the value, whose leaves
-/// belong to that trace, for its form.
+/// Traces a function at a container, to the leaves of its value, and to the loss that is differentiated if there is one;
+/// gives the value, whose leaves belong to that trace, for its form.
+///
+/// The function is traced again if captured expressions bring in vectorized axes: there is a derivative for each position.
 pub(crate) fn traced<A: Exprs, R: Exprs>(
     at: &A,
-    fun: impl FnOnce(A) -> R,
-    results_of: impl FnOnce(&R) -> Result<Vec<core::Tensor>>,
+    mut fun: impl FnMut(A) -> R,
+    loss_of: impl Fn(&R) -> Option<Expr>,
     location: Location,
 ) -> (R, Result<Traced>) {
-    let joined = tensors(at).and_then(|variables| {
+    let mut joined = tensors(at).and_then(|variables| {
         record(location.clone(), |ops| vectorize::broadcast_vectors(ops, &variables, false))
     });
-    let variables = match joined {
-        Ok(variables) => variables,
-        // What depends on an error is void, but it has its form.
-        Err(error) => return (fun(refill(at, Err(error.clone()))), Err(error)),
-    };
-    let (tracing, parameters) = Trace::begin_like(&variables);
-    let value = fun(refill(at, Ok(parameters)));
-    let results = results_of(&value);
-    let outcome = record(location, |_| {
-        let results = match results {
-            Ok(results) => results,
-            Err(error) => return Err(tracing.finish("grad", &[]).err().unwrap_or(error)),
+    loop {
+        let variables = match joined {
+            Ok(variables) => variables,
+            // What depends on an error is void, but it has its form.
+            Err(error) => return (fun(refill(at, Err(error.clone()))), Err(error)),
         };
-        let closed = tracing.finish("grad", &results)?;
-        let lanes = results.iter().map(|result| result.vectorized_axes().into()).collect();
-        let arguments = variables.iter().map(core::Tensor::flat).chain(closed.captures).collect();
-        Ok(Traced { region: closed.region, arguments, variables, lanes })
-    });
-    (value, outcome)
+        let (tracing, parameters) = Trace::begin_like(&variables);
+        let value = fun(refill(at, Ok(parameters)));
+        let loss = loss_of(&value);
+        let outcome = record(location.clone(), |ops| {
+            let own = vectorize::union("grad", &variables)?;
+            let results = tensors(&value).and_then(|mut results| {
+                let differentiated = if loss.is_some() { results.len() } else { 0 };
+                if let Some(loss) = loss {
+                    results.push(core_grad::loss_at_positions(ops, &loss.0?, &own)?);
+                }
+                Ok((results, differentiated))
+            });
+            let (results, differentiated) = match results {
+                Ok(results) => results,
+                Err(error) => return Err(tracing.finish("grad", &[]).err().unwrap_or(error)),
+            };
+            let closed = tracing.finish("grad", &results)?;
+            let lanes: Vec<NamedAxes> =
+                results.iter().map(|result| result.vectorized_axes().into()).collect();
+            let of_results = lanes.get(differentiated..).unwrap_or_default();
+            let axes = core_grad::axes_of_variables(&own, &closed.lanes, of_results);
+            Ok((closed, lanes, (axes != own).then_some(axes)))
+        });
+        let (closed, lanes, further) = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => return (value, Err(error)),
+        };
+        let Some(axes) = further else {
+            let arguments = variables.iter().map(core::Tensor::flat).chain(closed.captures).collect();
+            return (value, Ok(Traced { region: closed.region, arguments, variables, lanes }));
+        };
+        joined = record(location.clone(), |ops| {
+            variables.iter().map(|x| vectorize::broadcast_vectorized(ops, "grad", x, &axes)).collect()
+        });
+    }
 }
 
 /// The value with a gradient of one's own: `rule` takes the cotangent of the value, in its container, and returns one

@@ -36,9 +36,9 @@ use crate::grad::{Traced, grad, traced};
 /// A tangent of another shape (`Shape`) or dtype (`DType`) than its variable, the tangent of an integer (`DType`), and an
 /// operation without a derivative (`Trace`). The error comes out of [`Jit::call`](crate::Jit::call).
 #[track_caller]
-pub fn jvp<A: Exprs, R: Exprs>(at: &A, tangent: &A, fun: impl FnOnce(A) -> R) -> (R, R) {
+pub fn jvp<A: Exprs, R: Exprs>(at: &A, tangent: &A, fun: impl FnMut(A) -> R) -> (R, R) {
     let location = Location::caller();
-    let (value, traced) = traced(at, fun, tensors, location.clone());
+    let (value, traced) = traced(at, fun, |_| None, location.clone());
     let outcome = traced.and_then(|traced| {
         let tangents = tensors(tangent)?;
         record(location, |ops| {
@@ -71,9 +71,9 @@ pub fn jvp<A: Exprs, R: Exprs>(at: &A, tangent: &A, fun: impl FnOnce(A) -> R) ->
 /// # Errors
 /// An operation without a derivative (`Trace`). The error comes out of [`Jit::call`](crate::Jit::call).
 #[track_caller]
-pub fn linearize<A: Exprs, R: Exprs>(at: &A, fun: impl FnOnce(A) -> R) -> (R, Linear<A, R>) {
+pub fn linearize<A: Exprs, R: Exprs>(at: &A, fun: impl FnMut(A) -> R) -> (R, Linear<A, R>) {
     let location = Location::caller();
-    let (value, traced) = traced(at, fun, tensors, location.clone());
+    let (value, traced) = traced(at, fun, |_| None, location.clone());
     let outcome = traced
         .and_then(|traced| record(location, |ops| pushforward(&traced, Control::Apart)?.linearize(ops)));
     let (values, linear) = both(outcome);
@@ -168,8 +168,8 @@ fn require_all<A: Exprs>(at: &A, tangents: &[CoreTensor]) -> Result<()> {
 /// # Errors
 /// As [`jvp`].
 #[track_caller]
-pub fn hvp<A: Exprs>(at: &A, tangent: &A, fun: impl FnOnce(A) -> Expr) -> A {
-    jvp(at, tangent, |at| grad(&at, fun)).1
+pub fn hvp<A: Exprs>(at: &A, tangent: &A, mut fun: impl FnMut(A) -> Expr) -> A {
+    jvp(at, tangent, |at| grad(&at, &mut fun)).1
 }
 
 /// The forward mode of a traced function, with tangents of all variables and results.

@@ -18,7 +18,7 @@ use defn_core::sparsity::{Variable, detect};
 use defn_core::{Location, Result, Tensor as CoreTensor, trace};
 
 use crate::Expr;
-use crate::control::{Exprs, tensors};
+use crate::control::Exprs;
 use crate::expr::record;
 use crate::grad::traced;
 
@@ -66,9 +66,9 @@ pub use defn_core::sparsity::Pattern;
 /// # Errors
 /// Those of the function.
 #[track_caller]
-pub fn pattern<A: Exprs>(at: &A, fun: impl FnOnce(A) -> Expr) -> Result<Pattern> {
+pub fn pattern<A: Exprs>(at: &A, fun: impl FnMut(A) -> Expr) -> Result<Pattern> {
     let location = Location::caller();
-    let (_, traced) = traced(at, fun, tensors, location.clone());
+    let (_, traced) = traced(at, fun, |_| None, location.clone());
     let traced = traced?;
     let (mut variables, mut columns) = (Vec::new(), 0);
     for (input, ty) in traced.region.parameters().iter().enumerate() {

@@ -2,10 +2,10 @@
 //! are put into the variables' containers.
 
 use defn_core::builder::{BuildControl, Ops};
-use defn_core::grad::TracedPullback;
+use defn_core::grad::{TracedPullback, axes_of_variables, loss_at_positions};
 use defn_core::jvp::has_few_variables;
 use defn_core::trace::{Closed, Trace};
-use defn_core::vectorize::{self, NamedAxes, NamedAxis, named};
+use defn_core::vectorize::{self, NamedAxes};
 use defn_core::weak::Weak;
 use defn_core::{ErrorKind, Tensor, grad};
 use pyo3::prelude::*;
@@ -189,32 +189,13 @@ impl Gradient {
                 value.leaves.iter().map(|leaf| result_tensor("grad", leaf)).collect::<Fallible<_>>()?;
             let differentiated = if with_loss { results.len() } else { 0 };
             let own = vectorize::union("grad", &variables)?;
-            let known = named::known();
-            let is_known = |lane: &&NamedAxis| known.iter().any(|axis| axis.0 == lane.0);
             if let Some(loss) = loss {
-                // A loss that an exchange made the same at all positions counts at each of them, as on the
-                // devices of a mesh.
-                let mut axes: NamedAxes = loss.vectorized_axes().into();
-                let further = own.iter().filter(is_known);
-                let further = further.filter(|lane| !axes.iter().any(|axis| axis.0 == lane.0));
-                axes.extend(further.cloned().collect::<Vec<_>>());
-                results.push(ops::with(|ops| vectorize::broadcast_vectorized(ops, "grad", &loss, &axes))?);
+                results.push(ops::with(|ops| loss_at_positions(ops, &loss, &own))?);
             }
             let lanes: Vec<NamedAxes> =
                 results.iter().map(|result| result.vectorized_axes().into()).collect();
             let closed = tracing.finish("grad", &results)?;
-            // If captured tensors bring in vectorized axes, there is a gradient for each position along them.
-            let mut required_lanes = own.clone();
-            let exchanged = closed.lanes.iter().filter(is_known);
-            for lane in lanes[differentiated..].iter().flatten().chain(exchanged) {
-                let is_from_outside = closed.lanes.iter().any(|(name, _)| *name == lane.0);
-                match required_lanes.iter_mut().find(|(name, _)| *name == lane.0) {
-                    Some((_, size)) if *size == 1 => *size = lane.1,
-                    Some(_) => {}
-                    None if is_from_outside => required_lanes.push(lane.clone()),
-                    None => {}
-                }
-            }
+            let required_lanes = axes_of_variables(&own, &closed.lanes, &lanes[differentiated..]);
             if required_lanes == own {
                 let numbers = NumberParameters::new(&closed, &variables, &weak_numbers);
                 return Ok(Traced { closed, variables, numbers, trees, value, lanes });

@@ -35,7 +35,7 @@ mod shape;
 pub(crate) mod traced;
 pub(crate) mod window;
 
-pub use traced::{Finish, TracedPullback};
+pub use traced::{Finish, TracedPullback, axes_of_variables, loss_at_positions};
 
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};

@@ -13,6 +13,45 @@ use crate::vectorize::{self, NamedAxes, NamedAxis, named};
 /// What is done with the gradients of the region's parameters, which become those of the variables.
 pub type Finish<'a> = &'a dyn Fn(&mut Ops, Vec<Tensor>) -> Result<Vec<Tensor>>;
 
+/// The loss at each position along the named axes among those of the variables. One that an exchange made the same at all
+/// positions counts at each of them, as on the devices of a mesh.
+///
+/// # Errors
+/// A result too large to address.
+pub fn loss_at_positions(ops: &mut Ops, loss: &Tensor, variables: &[NamedAxis]) -> Result<Tensor> {
+    let mut axes: NamedAxes = loss.vectorized_axes().into();
+    let known = named::known();
+    for lane in variables {
+        if has(&known, lane) && !has(&axes, lane) {
+            axes.push(lane.clone());
+        }
+    }
+    vectorize::broadcast_vectorized(ops, "grad", loss, &axes)
+}
+
+/// The vectorized axes that the variables of a function must have: their own, and those that captured tensors bring into
+/// what is differentiated, so that there is a derivative for each position along them. `results` are the axes of what is
+/// differentiated.
+pub fn axes_of_variables(own: &[NamedAxis], captured: &[NamedAxis], results: &[NamedAxes]) -> NamedAxes {
+    let known = named::known();
+    let exchanged = captured.iter().filter(|lane| has(&known, lane));
+    let mut axes: NamedAxes = own.into();
+    for lane in results.iter().flatten().chain(exchanged) {
+        match axes.iter_mut().find(|(name, _)| *name == lane.0) {
+            Some((_, size)) if *size == 1 => *size = lane.1,
+            Some(_) => {}
+            None if has(captured, lane) => axes.push(lane.clone()),
+            None => {}
+        }
+    }
+    axes
+}
+
+/// Whether an axis of this name is among others.
+fn has(axes: &[NamedAxis], lane: &NamedAxis) -> bool {
+    axes.iter().any(|axis| axis.0 == lane.0)
+}
+
 /// The pullback of a traced function.
 #[derive(Debug)]
 pub struct TracedPullback {
@@ -101,7 +140,6 @@ impl TracedPullback {
     /// A cotangent of a result that exchanges along named axes made the same at all positions: the sum of
     /// those that the positions give, as if each had a result of its own.
     fn of_all_positions(&self, ops: &mut Ops, cotangent: &Tensor, lanes: &[NamedAxis]) -> Result<Tensor> {
-        let has = |axes: &[NamedAxis], lane: &NamedAxis| axes.iter().any(|axis| axis.0 == lane.0);
         let mut cotangent = cotangent.clone();
         for lane in named::known() {
             if !has(lanes, &lane) && self.variables.iter().any(|axes| has(axes, &lane)) {

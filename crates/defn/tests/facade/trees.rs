@@ -67,7 +67,7 @@ fn other_forms_and_values_are_other_programs() -> Result<(), Error> {
 #[test]
 fn structs_are_updated_by_their_gradients() -> Result<(), Error> {
     let step = jit(|(stack, x): (Stack<Expr, 2>, Expr)| {
-        let slopes = grad(&stack, |stack| stack.layers.iter().fold(x, |x, layer| apply(layer, &x)));
+        let slopes = grad(&stack, |stack| stack.layers.iter().fold(x.clone(), |x, layer| apply(layer, &x)));
         each([&stack, &slopes], |[value, slope]| value - slope)
     });
     let stack = Stack { layers: [dense(2.0, Some(1.0), 1.0)?, dense(3.0, None, 1.0)?] };
