@@ -1,14 +1,12 @@
-//! Branches and loops on expressions.
+//! Branches on expressions, and the containers of expressions.
 
 use std::cell::RefCell;
-use std::ops::Range;
 
 use defn_core as core;
-use defn_core::builder::{self, Arg, BuildCreate, Ops, ScanOptions};
-use defn_core::trace::Trace;
-use defn_core::{DType, ErrorKind, Location, Result, Shape, TensorType};
+use defn_core::builder::{self, Arg, Ops};
+use defn_core::{ErrorKind, Location, Result};
 
-use crate::expr::{both, record};
+use crate::expr::record;
 use crate::tree::{flatten, map};
 use crate::{Expr, Tree};
 
@@ -50,67 +48,6 @@ pub(crate) fn results<A: Exprs>(tree: &A) -> Result<Vec<Arg<core::Tensor>>> {
     Ok(tensors(tree)?.into_iter().map(Arg::Value).collect())
 }
 
-/// Repeats `body` on the state while `condition` computes a scalar that is not zero, and returns the last state.
-///
-/// Both functions are called once, while they are traced.
-///
-/// - Shapes and dtypes: those of the state, which the body must keep.
-/// - Gradient: through all iterations, in memory that does not depend on their number.
-///
-/// ```
-/// use defn::prelude::*;
-///
-/// let collatz = jit(|n: Expr| {
-///     let (_, steps) = while_(
-///         (n.clone(), n.zeros_like()),
-///         |(n, _)| n.greater(1),
-///         |(n, steps)| {
-///             let half = n.quotient(2);
-///             ((&n % 2).select(3 * &n + 1, half), steps + 1)
-///         },
-///     );
-///     steps
-/// });
-/// assert_eq!(collatz.call(Tensor::scalar(27)?)?.item::<i32>()?, 111);
-/// # Ok::<(), defn::Error>(())
-/// ```
-///
-/// # Errors
-/// A body that returns other types or another structure than it took (`Container`), and a condition that is not a
-/// scalar (`Shape`). The error comes out of [`Jit::call`](crate::Jit::call).
-#[track_caller]
-pub fn while_<A: Exprs>(init: A, condition: impl FnMut(A) -> Expr, body: impl FnMut(A) -> A) -> A {
-    let location = Location::caller();
-    repeat("while_", location, init, None, condition, body)
-}
-
-/// A loop of so many trips, if that is known.
-fn repeat<A: Exprs>(
-    op: &'static str,
-    location: Location,
-    init: A,
-    trips: Option<u64>,
-    mut condition: impl FnMut(A) -> Expr,
-    mut body: impl FnMut(A) -> A,
-) -> A {
-    let outcome = tensors(&init).and_then(|state| {
-        record(location, |ops| {
-            builder::while_(
-                ops,
-                state,
-                trips,
-                |_, state| Ok(Arg::Value(condition(refill(&init, Ok(state.to_vec()))).0?)),
-                |_, state| {
-                    let next = body(refill(&init, Ok(state.to_vec())));
-                    require_structure(op, "body's container of another structure", &init, &next)?;
-                    results(&next)
-                },
-            )
-        })
-    });
-    refill(&init, outcome)
-}
-
 /// Refuses a container of another structure: vectors may have grown, and leaves that are equally many may stand
 /// elsewhere. Another number of leaves is an error of the loop itself.
 pub(crate) fn require_structure<A: Exprs>(
@@ -124,154 +61,6 @@ pub(crate) fn require_structure<A: Exprs>(
         return Ok(());
     }
     Err(ErrorKind::RegionResults { op, what, got: own.len(), expected: leaves.len() }.into())
-}
-
-/// Repeats `body` on the state for each integer of a range, an s32, and returns the last state.
-///
-/// The function is called once, while it is traced.
-///
-/// - Shapes and dtypes: those of the state, which the body must keep.
-/// - Gradient: through all iterations.
-///
-/// ```
-/// use defn::prelude::*;
-///
-/// let factorial = jit(|one: Expr| for_(one, 1..6, |product, i| product * i));
-/// assert_eq!(factorial.call(Tensor::scalar(1)?)?.item::<i32>()?, 120);
-/// # Ok::<(), defn::Error>(())
-/// ```
-///
-/// # Errors
-/// A body that returns other types or another structure than it took (`Container`). The error comes out of
-/// [`Jit::call`](crate::Jit::call).
-#[track_caller]
-pub fn for_<A: Exprs>(init: A, over: Range<i32>, mut body: impl FnMut(A, Expr) -> A) -> A {
-    let location = Location::caller();
-    let trips = (i64::from(over.end) - i64::from(over.start)).max(0) as u64;
-    if trips == 0 {
-        return init;
-    }
-    let start = Expr::make(location.clone(), |ops| ops.constant(DType::S32, over.start));
-    let next = |(i, state): (Expr, A)| (i.add(1), body(state, i));
-    repeat("for_", location, (start, init), Some(trips), |(i, _)| i.less(over.end), next).1
-}
-
-/// Repeats `(state, output) = body(state, item)` for the items of a container along the first axes of its tensors, and
-/// returns the last state and all outputs.
-///
-/// The function is called twice while it is traced: the types of the outputs are known from the first call.
-///
-/// - Shapes: those of the state, which the body must keep. Outputs get a new first axis.
-/// - Dtypes: those of the state, which the body must keep.
-/// - Gradient: through all iterations.
-///
-/// ```
-/// use defn::prelude::*;
-///
-/// let sums = jit(|x: Expr| scan(x.at(0).zeros_like(), &x, |sum, item| (&sum + &item, sum + item)));
-/// let (total, partial) = sums.call(tensor![1, 2, 3]?)?;
-/// assert_eq!(total.item::<i32>()?, 6);
-/// assert_eq!(partial.to_vec::<i32>()?, [1, 3, 6]);
-/// # Ok::<(), defn::Error>(())
-/// ```
-///
-/// # Errors
-/// Tensors of other lengths along the first axis, or without one (`Option`), and a body that returns other types or
-/// another structure than it took (`Container`). The error comes out of [`Jit::call`](crate::Jit::call).
-#[track_caller]
-pub fn scan<A: Exprs, B: Exprs, O: Exprs>(init: A, over: &B, body: impl FnMut(A, B) -> (A, O)) -> (A, O) {
-    scan_over(Location::caller(), init, over, None, false, body)
-}
-
-/// As [`scan`], from the last item to the first. Outputs stay in the order of the items.
-///
-/// ```
-/// use defn::prelude::*;
-/// use defn::scan_reverse;
-///
-/// // What is still to come at each position.
-/// let rest = jit(|x: Expr| scan_reverse(x.at(0).zeros_like(), &x, |sum, item| (&sum + item, sum)).1);
-/// assert_eq!(rest.call(tensor![1, 2, 3]?)?.to_vec::<i32>()?, [5, 3, 0]);
-/// # Ok::<(), defn::Error>(())
-/// ```
-///
-/// # Errors
-/// As [`scan`].
-#[track_caller]
-pub fn scan_reverse<A: Exprs, B: Exprs, O: Exprs>(
-    init: A,
-    over: &B,
-    body: impl FnMut(A, B) -> (A, O),
-) -> (A, O) {
-    scan_over(Location::caller(), init, over, None, true, body)
-}
-
-/// As [`scan`], so many times and without items: repeats `(state, output) = body(state)`.
-///
-/// ```
-/// use defn::prelude::*;
-/// use defn::scan_times;
-///
-/// let powers = jit(|x: Expr| scan_times(x, 4, |power| (2 * &power, power)).1);
-/// assert_eq!(powers.call(Tensor::scalar(1)?)?.to_vec::<i32>()?, [1, 2, 4, 8]);
-/// # Ok::<(), defn::Error>(())
-/// ```
-///
-/// # Errors
-/// A body that returns other types or another structure than it took (`Container`). The error comes out of
-/// [`Jit::call`](crate::Jit::call).
-#[track_caller]
-pub fn scan_times<A: Exprs, O: Exprs>(init: A, length: usize, mut body: impl FnMut(A) -> (A, O)) -> (A, O) {
-    scan_over(Location::caller(), init, &(), Some(length), false, |state, ()| body(state))
-}
-
-/// A scan of so many trips, which are those of the items unless there are none.
-fn scan_over<A: Exprs, B: Exprs, O: Exprs>(
-    location: Location,
-    init: A,
-    over: &B,
-    length: Option<usize>,
-    reverse: bool,
-    mut body: impl FnMut(A, B) -> (A, O),
-) -> (A, O) {
-    let form: RefCell<Option<O>> = RefCell::new(None);
-    let outcome = tensors(&init).and_then(|state| {
-        record(location, |ops| {
-            let over_tensors = tensors(over)?;
-            let trips = match length {
-                Some(length) => length,
-                None => common_length("scan", &over_tensors)?,
-            };
-            let counter = if i32::try_from(trips).is_ok() { DType::S32 } else { DType::S64 };
-            let outputs = output_types(&state, &over_tensors, |state, items| {
-                let (_, out) = body(refill(&init, Ok(state)), refill(over, Ok(items)));
-                let types = tensors(&out)?.iter().map(|tensor| tensor.ty().clone()).collect();
-                form.replace(Some(out));
-                Ok(types)
-            })?;
-            let options = ScanOptions { counter, trips, reverse, snapshots: None };
-            builder::scan(ops, options, state, outputs, |ops, position, state| {
-                let items = over_tensors.iter().map(|tensor| builder::item(ops, tensor, position));
-                let items = items.collect::<Result<Vec<_>>>()?;
-                let (next, out) = body(refill(&init, Ok(state.to_vec())), refill(over, Ok(items)));
-                require_structure("scan", "body's container of another structure", &init, &next)?;
-                if let Some(first) = &*form.borrow() {
-                    require_structure("scan", "body's output of another structure", first, &out)?;
-                }
-                Ok((self::results(&next)?, self::results(&out)?))
-            })
-        })
-    });
-    let (state, outputs) = both(outcome);
-    // A bad operand keeps the body from being traced; its container is wanted all the same.
-    let form = form.into_inner().unwrap_or_else(|| {
-        let error = match &outputs {
-            Ok(_) => unreachable!("the body was traced"),
-            Err(error) => error.clone(),
-        };
-        body(refill(&init, Err(error.clone())), refill(over, Err(error))).1
-    });
-    (refill(&init, state), refill(&form, outputs))
 }
 
 /// The combinations of the items of a container up to each position of the first axes of its tensors, in logarithmic depth.
@@ -328,7 +117,7 @@ pub fn associative_scan<A: Exprs>(over: A, mut combine: impl FnMut(A, A) -> A) -
 }
 
 /// The length of all tensors along their first axes.
-fn common_length(op: &'static str, over: &[core::Tensor]) -> Result<usize> {
+pub(crate) fn common_length(op: &'static str, over: &[core::Tensor]) -> Result<usize> {
     let lengths: Vec<Option<usize>> = over.iter().map(|x| x.ty().shape.sizes().first().copied()).collect();
     match lengths.first() {
         Some(&Some(length)) if lengths.iter().all(|other| *other == Some(length)) => Ok(length),
@@ -339,25 +128,6 @@ fn common_length(op: &'static str, over: &[core::Tensor]) -> Result<usize> {
             Err(ErrorKind::OptionValue { op, option: "over", given, required }.into())
         }
     }
-}
-
-/// The types that `body` gives for the outputs, which it is traced for.
-fn output_types(
-    state: &[core::Tensor],
-    over: &[core::Tensor],
-    body: impl FnOnce(Vec<core::Tensor>, Vec<core::Tensor>) -> Result<Vec<TensorType>>,
-) -> Result<Vec<TensorType>> {
-    let mut models = state.to_vec();
-    for tensor in over {
-        let ty = tensor.ty();
-        let shape = Shape::from_axes(ty.shape.entries().skip(1));
-        models.push(core::Tensor::template(TensorType::new(ty.dtype, shape)?));
-    }
-    let (tracing, mut parameters) = Trace::begin_like(&models);
-    let items = parameters.split_off(state.len());
-    let types = body(parameters, items);
-    drop(tracing);
-    types
 }
 
 /// The result of `then` if the predicate is not zero, else that of `otherwise`. Only one of them runs.

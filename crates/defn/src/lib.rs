@@ -51,6 +51,7 @@ mod implicit;
 mod jit;
 mod jvp;
 pub mod linalg;
+mod loops;
 mod neighbours;
 mod nested;
 mod ops;
@@ -87,7 +88,7 @@ pub mod mesh {
 pub use at::{Index, Part, Rows};
 pub use backend::{compiler, default_backend, set_default_backend, with_checks, with_default_backend};
 pub use compiled::Compiled;
-pub use control::{Exprs, associative_scan, cond, for_, scan, scan_reverse, scan_times, while_};
+pub use control::{Exprs, associative_scan, cond};
 /// The error of every function of this crate that returns a [`Result`].
 ///
 /// ```
@@ -239,6 +240,7 @@ pub use host::HostSlice;
 pub use implicit::implicit;
 pub use jit::{Jit, jit};
 pub use jvp::{Linear, hvp, jvp, linearize};
+pub use loops::{LoopOptions, for_, scan, scan_reverse, scan_times, while_};
 pub use nested::Nested;
 /// The crate whose [`Complex`](num_complex::Complex) of f32 and of f64 are the elements of tensors of c64 and c128.
 ///

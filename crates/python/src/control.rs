@@ -3,7 +3,9 @@
 
 use std::cell::RefCell;
 
-use defn_core::builder::{self, Arg, BuildControl, Clause, Kept, LoopOptions, Ops, Rule, Rules, Thunk};
+use defn_core::builder::{
+    self, Arg, BuildControl, Clause, Kept, LoopOptions, MOST_SNAPSHOTS, Ops, Rule, Rules, Thunk,
+};
 use defn_core::op::MemorySpace;
 use defn_core::{Error, Name, Tensor};
 use pyo3::prelude::*;
@@ -127,16 +129,13 @@ pub(crate) fn controlled<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
 pub(crate) fn snapshot_count(op: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Option<usize>> {
     let Some(value) = value.filter(|value| !value.is_none()) else { return Ok(None) };
     match convert::index(value)? {
-        Some(count @ 1..=MOST_SNAPSHOTS) => Ok(Some(count as usize)),
+        Some(count) if (1..=MOST_SNAPSHOTS as i64).contains(&count) => Ok(Some(count as usize)),
         Some(_) | None => {
             let required = format!("an int from 1 to {MOST_SNAPSHOTS}, or None");
             Err(convert::bad(op, "snapshots", value, &required)?)
         }
     }
 }
-
-/// More snapshots than any loop has memory for.
-const MOST_SNAPSHOTS: i64 = 1 << 30;
 
 /// Repeats `body` on a state while `cond` returns a nonzero value.
 #[pyfunction]

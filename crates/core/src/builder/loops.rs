@@ -19,9 +19,12 @@ use crate::vectorize::{self, NamedAxes, NamedAxis, join_into, position};
 pub struct LoopOptions {
     /// The trip count, if the caller knows it.
     pub trips: Option<u64>,
-    /// The number of states that the gradient may keep, at least 1. Without it the gradient decides.
+    /// The number of states that the gradient may keep, from 1 to [`MOST_SNAPSHOTS`]. Without it the gradient decides.
     pub snapshots: Option<usize>,
 }
+
+/// More snapshots than any loop has memory for.
+pub const MOST_SNAPSHOTS: usize = 1 << 30;
 
 impl From<Option<u64>> for LoopOptions {
     fn from(trips: Option<u64>) -> LoopOptions {

@@ -58,7 +58,7 @@ pub(crate) use implicit::{ImplicitRule, with_condition};
 pub use implicit::{LinearFunction, LinearMap, LinearOptions, implicit, linear_solve};
 pub use index::BuildIndex;
 pub use linalg::{BuildLinalg, Contracted};
-pub use loops::{LoopOptions, promoted_dtype, while_};
+pub use loops::{LoopOptions, MOST_SNAPSHOTS, promoted_dtype, while_};
 pub use matrix::{BuildMatrix, NormOrder};
 pub use missing::BuildMissing;
 pub use ops::{

@@ -10,6 +10,7 @@ mod documented;
 mod feel;
 mod files;
 mod linalg;
+mod memory;
 mod programs;
 mod traced;
 mod trees;
