@@ -7,19 +7,20 @@ use defn_core::backend::{Checks, Compiler, Executable};
 use defn_core::background::{Background, Tell};
 use defn_core::location::during;
 use defn_core::trace::Trace;
-use defn_core::vectorize::{self, NamedAxes};
+use defn_core::vectorize::{self, NamedAxes, named};
 use defn_core::{ErrorKind, Location, Result, TensorType};
 
 use crate::hooks::{self, Named, RunHooks, Table};
 use crate::tree::{flatten, map};
 use crate::{Expr, Tensor, Tree, backend};
 
-/// What a program was compiled for: the types and vectorized axes of the arguments, the structure of their container,
-/// and the checks.
+/// What a program was compiled for: the types and vectorized axes of the arguments, the structure of their container, the
+/// mapped axes that the function knows by name, and the checks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) types: Vec<(TensorType, NamedAxes)>,
     pub(crate) structure: Vec<usize>,
+    named: NamedAxes,
     pub(crate) checks: Checks,
 }
 
@@ -28,10 +29,11 @@ impl Key {
     pub(crate) fn of<A: Tree<Tensor>>(arguments: &A, options: &Options) -> (Key, Vec<Tensor>) {
         let (leaves, structure) = flatten(arguments);
         let types = leaves.iter().map(|leaf| (leaf.0.ty().clone(), leaf.0.vectorized_axes().into()));
-        (Key { types: types.collect(), structure, checks: options.checks() }, leaves)
+        let (types, named, checks) = (types.collect(), named::known(), options.checks());
+        (Key { types, structure, named, checks }, leaves)
     }
 
-    /// Refuses arguments of other types or another structure. Checks around a call make no difference.
+    /// Refuses arguments of other types or another structure. Checks and named axes around a call make no difference.
     ///
     /// # Errors
     /// The first difference.
@@ -85,6 +87,14 @@ impl Key {
         }
         if self.checks != new.checks {
             found.push(format!("the checks changed from {:?} to {:?}", self.checks, new.checks));
+        }
+        if self.named != new.named {
+            let text = |axes: &NamedAxes| -> String {
+                let axes: Vec<String> = axes.iter().map(|(name, size)| format!("{name}: {size}")).collect();
+                if axes.is_empty() { "none".to_owned() } else { axes.join(", ") }
+            };
+            let (old, new) = (text(&self.named), text(&new.named));
+            found.push(format!("the named axes around the call changed from {old} to {new}"));
         }
         if found.is_empty() && self.structure != new.structure {
             found.push("the structure of the container, or a value in it, changed".to_owned());

@@ -83,6 +83,8 @@ mod vmap;
 pub mod mesh {
     pub use defn_core::mesh::{Mesh, MeshError, Spec};
     pub use defn_core::op::{AllReduceOp, DeviceGroups};
+
+    pub use crate::collective::Along;
 }
 
 pub use at::{Index, Part, Rows};
@@ -261,7 +263,7 @@ pub use saved::Saved;
 pub use stream::{Stream, stream};
 pub use tensor::{Element, Tensor};
 pub use tree::{Leaf, Tree, Visit, each, leaves, named_leaves, try_each};
-pub use vmap::{broadcast_vectors, reshape_vectors, vmap, vmap_at};
+pub use vmap::{VmapOptions, broadcast_vectors, reshape_vectors, vmap, vmap_at};
 
 /// The names that most programs use: `use defn::prelude::*;`.
 ///
