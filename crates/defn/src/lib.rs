@@ -35,6 +35,7 @@ mod tuples;
 
 mod at;
 mod backend;
+mod checkpoint;
 mod collective;
 mod compile;
 mod compiled;
@@ -89,6 +90,7 @@ pub mod mesh {
 
 pub use at::{Index, Part, Rows};
 pub use backend::{compiler, default_backend, set_default_backend, with_checks, with_default_backend};
+pub use checkpoint::{Kept, checkpoint};
 pub use compiled::Compiled;
 pub use control::{Exprs, associative_scan, cond};
 /// The error of every function of this crate that returns a [`Result`].
@@ -161,7 +163,7 @@ pub use defn_core::builder::{
     UniqueOutputs, Uniques, WindowOptions, WindowPadding,
 };
 pub use defn_core::live::Group as LiveTensors;
-pub use defn_core::op::Direction;
+pub use defn_core::op::{Direction, MemorySpace};
 pub use defn_core::origin::{OperandInfo, Origin};
 pub use defn_core::{Axes, Axis, AxisRef, DType, ErrorClass, Number, Shape, TensorType};
 /// ```

@@ -1,7 +1,10 @@
-//! What derivatives keep in memory: snapshots of loops.
+//! What derivatives keep in memory: snapshots of loops, and checkpointed functions.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use defn::prelude::*;
-use defn::{Error, ErrorClass, LoopOptions};
+use defn::{Error, ErrorClass, Kept, LoopOptions, MemorySpace, checkpoint};
 
 type Result<T = ()> = std::result::Result<T, Error>;
 
@@ -97,5 +100,126 @@ fn a_number_of_snapshots_out_of_range_is_refused() -> Result {
             }
         }
     }
+    Ok(())
+}
+
+/// A network of blocks, which `block` makes of a function.
+fn network(w: &Expr, x: &Expr, blocks: usize, block: impl Fn(&dyn Fn() -> Expr) -> Expr) -> Expr {
+    let mut x = x.clone();
+    for _ in 0..blocks {
+        x = block(&|| {
+            let inner = x.matmul(w).mark("inner");
+            inner.sin().exp().mark("outer") * inner.cos() + &x
+        });
+    }
+    x
+}
+
+fn policies() -> [Kept; 5] {
+    [
+        Kept::nothing(),
+        Kept::products(),
+        Kept::marked(&["inner"]),
+        Kept::marked(&["inner", "outer"]),
+        Kept::marked_in(&[("outer", MemorySpace::Host), ("inner", MemorySpace::Device)]),
+    ]
+}
+
+fn arguments() -> Result<(Tensor, Tensor)> {
+    Ok((tensor![[0.5, -0.25], [0.125, 0.75]; f64]?, tensor![[1.0, 2.0], [-0.5, 0.25]; f64]?))
+}
+
+#[test]
+fn derivatives_of_a_checkpointed_function_are_its_own() -> Result {
+    // The value, the gradient, a tangent and the second derivatives.
+    fn all(
+        w: &Expr,
+        x: &Expr,
+        block: impl Fn(&dyn Fn() -> Expr) -> Expr,
+    ) -> ((Expr, (Expr, Expr)), Expr, Expr) {
+        let at = (w.clone(), x.clone());
+        let loss = |(w, x): (Expr, Expr)| network(&w, &x, 3, &block).sum(Axes::All, false);
+        let by_w = |w: Expr| network(&w, x, 2, &block).sum(Axes::All, false);
+        let tangent = jvp(w, &w.ones_like(), by_w).1;
+        (value_and_grad(&at, loss), tangent, hvp(w, &w.ones_like(), by_w))
+    }
+    let plain = jit(|(w, x): (Expr, Expr)| all(&w, &x, |fun| fun()));
+    let ((value, (by_w, by_x)), tangent, second) = plain.call(arguments()?)?;
+    for kept in policies() {
+        let f = jit(move |(w, x): (Expr, Expr)| all(&w, &x, |fun| checkpoint(&kept, fun)));
+        let found = f.call(arguments()?)?;
+        assert_near(&found.0.0, &value.to_vec::<f64>()?)?;
+        assert_near(&found.0.1.0, &by_w.to_vec::<f64>()?)?;
+        assert_near(&found.0.1.1, &by_x.to_vec::<f64>()?)?;
+        assert_near(&found.1, &tangent.to_vec::<f64>()?)?;
+        assert_near(&found.2, &second.to_vec::<f64>()?)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_checkpointed_function_maps_and_gives_containers() -> Result {
+    let pair = |x: &Expr, scale: &Expr| (x.sin() * scale, vec![x.exp()]);
+    let f = jit(move |(x, scale): (Expr, Expr)| {
+        vmap(x, |x| {
+            grad(&x, |x| {
+                let (a, b) = checkpoint(&Kept::nothing(), || pair(&x, &scale));
+                b.iter().fold(a, |sum, b| sum * b)
+            })
+        })
+    });
+    let x = [0.25f64, 1.5];
+    let by_hand = x.map(|x| 3.0 * (x.sin() + x.cos()) * x.exp());
+    let scale = tensor![3.0; f64]?.reshape(&[])?;
+    assert_near(&f.call((tensor![x[0], x[1]; f64]?, scale))?, &by_hand)
+}
+
+#[test]
+fn a_checkpointed_network_takes_less_memory() -> Result {
+    let (size, blocks) = (100, 12);
+    let peak = |block: fn(&dyn Fn() -> Expr) -> Expr| -> Result<usize> {
+        let f = jit(move |(w, x): (Expr, Expr)| {
+            grad(&w, |w| network(&w, &x, blocks, block).sum(Axes::All, false))
+        });
+        let matrix = Tensor::template(&[size, size], DType::F64)?;
+        Ok(f.compile((matrix.clone(), matrix))?.memory()?.peak())
+    };
+    let plain = peak(|fun| fun())?;
+    let nothing = peak(|fun| checkpoint(&Kept::nothing(), fun))?;
+    let products = peak(|fun| checkpoint(&Kept::products(), fun))?;
+    let state = 8 * size * size;
+    assert!(nothing + 4 * state < products, "{nothing} bytes, with the products {products}");
+    assert!(products + 4 * state < plain, "with the products {products} bytes, without checkpoint {plain}");
+    Ok(())
+}
+
+#[test]
+fn hooks_in_a_checkpointed_function_run_once() -> Result {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    let slope = jit(move |x: Expr| {
+        grad(&x, |x| {
+            checkpoint(&Kept::nothing(), || {
+                let counted = counted.clone();
+                hook(x.sin(), move |_: Tensor| _ = counted.fetch_add(1, Ordering::Relaxed)).exp()
+            })
+        })
+    });
+    let found = slope.call(tensor![0.5; f64]?)?;
+    assert_near(&found, &[0.5f64.cos() * 0.5f64.sin().exp()])?;
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+    Ok(())
+}
+
+#[test]
+fn errors_of_a_checkpointed_function_come_out() -> Result {
+    let inner = jit(|x: Expr| checkpoint(&Kept::nothing(), || (x.reshape(&[5]), x.clone())));
+    let error = inner.call(tensor![1.0, 2.0]?).unwrap_err();
+    assert!(error.to_string().starts_with("reshape: "), "{error}");
+    let kept = Kept::marked(&["inner", "middle"]);
+    let unknown = jit(move |(w, x): (Expr, Expr)| network(&w, &x, 1, |fun| checkpoint(&kept, fun)));
+    let error = unknown.call(arguments()?).unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Option);
+    assert!(error.to_string().starts_with("checkpoint: a name in policy is \"middle\""), "{error}");
     Ok(())
 }
