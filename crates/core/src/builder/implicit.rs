@@ -24,6 +24,7 @@ pub type LinearFunction<'a> = &'a mut dyn FnMut(&mut Ops, &[Tensor]) -> Result<V
 /// use defn_core::builder::LinearOptions;
 /// let options = LinearOptions::gmres(30).with_rtol(1e-8).with_maxiter(100);
 /// assert_eq!((options.rtol, options.maxiter), (Some(1e-8), Some(100)));
+/// assert_eq!(LinearOptions::default(), LinearOptions::gmres(20));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinearOptions {
@@ -35,6 +36,13 @@ pub struct LinearOptions {
     pub atol: f64,
     /// The maximum number of iterations.
     pub maxiter: Option<i64>,
+}
+
+impl Default for LinearOptions {
+    /// Generalized minimal residuals in cycles of 20 products, which suit any system.
+    fn default() -> LinearOptions {
+        LinearOptions::gmres(20)
+    }
 }
 
 impl LinearOptions {
