@@ -99,7 +99,7 @@ def test_no_gradient_flows(case: Case) -> None:
 @pytest.mark.parametrize("case", [c for c in CASES if c.grad == "refused"], ids=identify)
 def test_gradient_is_refused(case: Case) -> None:
     tensors = [dn.tensor(a) for a in case.arrays("s32")]
-    with pytest.raises(dn.TraceError, match=f"grad: {case.name} has no gradient"):
+    with pytest.raises(dn.TraceError, match=f"{case.name}: no derivative passes through it"):
         dn.grad(lambda *args: dn.sum(case.run(*args)))(*tensors)
 
 

@@ -197,7 +197,7 @@ def test_a_rule_that_is_not_linear_is_refused() -> None:
     def clipped(x: dn.Tensor) -> dn.Tensor:
         return dn.custom_grad(x * x, [x], lambda g: [dn.clip(g * 2.0 * x, -1.0, 1.0)])
 
-    with pytest.raises(dn.TraceError, match="custom_grad has no gradient; its rule is not linear"):
+    with pytest.raises(dn.TraceError, match="passes through it; its rule is not linear"):
         dn.jvp(clipped, (3.0,), (1.0,))
     assert float(dn.jacobian(clipped)(3.0)) == 1.0
     with pytest.raises(dn.TraceError, match="not linear"):
@@ -483,7 +483,7 @@ WRONG = {
     "no derivative": (
         lambda: dn.jvp(lambda x: dn.quotient(dn.as_type(x, "s32"), 2), (X,), (X,)),
         dn.TraceError,
-        "quotient has no gradient; use divide",
+        "quotient: no derivative passes through it; use divide",
     ),
 }
 

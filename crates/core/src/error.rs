@@ -463,7 +463,7 @@ pub enum ErrorKind {
     RegionResults { op: &'static str, what: &'static str, got: usize, expected: usize },
 
     // gradients
-    #[error("grad: {op} has no gradient; {hint}")]
+    #[error("{op}: no derivative passes through it; {hint}")]
     NoGradient { op: &'static str, hint: &'static str },
     #[error("{op}: the tangent of {value} is {got}, {required}")]
     TangentDType { op: &'static str, value: TensorType, got: TensorType, required: &'static str },

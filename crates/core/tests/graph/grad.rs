@@ -131,7 +131,7 @@ fn a_refusal_names_the_line() {
     });
     let error = value_and_grad(&program, 0, &[0]).unwrap_err();
     insta::assert_snapshot!(error, @r#"
-    grad: quotient has no gradient; use divide, or cut the gradient with stop_grad or custom_grad
+    quotient: no derivative passes through it; use divide, or cut the gradient with stop_grad or custom_grad
       at model.py:7
     "#);
 }
