@@ -275,6 +275,7 @@ FUNCTIONS = {
     "device_put": "dn.backend_transfer(x, backend), or dn.backend_copy which keeps the source",
     "disable_jit": "dn.options(compiler='evaluator')",
     "eval_shape": "dn.debug_expr(fun)(*templates)",
+    "global_norm": "dn.tree.norm(grads)",
     "gmres": "dn.linalg.gmres(a, b)",
     "fori_loop": "dn.for_(init, range(n), body)",
     "io_callback": "dn.runtime_call(output, value, fun)",
@@ -294,8 +295,14 @@ FUNCTIONS = {
     "switch": "dn.cond([(index == 0, first), ...], last)",
     "to_device": "dn.backend_transfer(x, backend)",
     "tree_flatten": "dn.tree.flatten(params)",
+    "tree_flatten_with_path": "dn.tree.flatten_with_path(params)",
     "tree_leaves": "dn.tree.leaves(params)",
+    "tree_leaves_with_path": "dn.tree.leaves_with_path(params)",
     "tree_map": "dn.tree.map(fun, params)",
+    "tree_map_with_path": "dn.tree.map_with_path(fun, params)",
+    "tree_norm": "dn.tree.norm(grads)",
+    "tree_stack": "dn.tree.stack(trees)",
+    "tree_transpose": "dn.tree.transpose(trees)",
     "tree_unflatten": "dn.tree.unflatten(structure, leaves)",
     "tree_util": "dn.tree",
     "while_loop": "dn.while_(init, cond, body)",
@@ -367,9 +374,18 @@ RANDOM = {
 """Names of ``numpy.random`` and ``jax.random``, and what to write instead."""
 
 TREE = {
-    "flatten_with_path": "dn.tree.flatten(params)",
-    "map_with_path": "dn.tree.map(fun, params)",
-    "leaves_with_path": "dn.tree.leaves(params)",
-    "transpose": "dn.tree.map(fun, first, *others) over the containers",
+    "add_scale": "dn.tree.add_scaled(a, factor, b)",
+    "cast_like": "dn.tree.map(lambda x, like: dn.as_type(x, like.dtype), a, b)",
+    "conj": "dn.tree.map(dn.conjugate, params)",
+    "div": "dn.tree.map(dn.divide, a, b)",
+    "full_like": "dn.tree.map(lambda x: dn.fill(x, value), params)",
+    "global_norm": "dn.tree.norm(grads)",
+    "keystr": "dn.tree.path_text(path)",
+    "mul": "dn.tree.multiply(a, b)",
+    "real": "dn.tree.map(dn.real, params)",
+    "split_key_like": "dn.tree.random_split(key, params)",
+    "sub": "dn.tree.subtract(a, b)",
+    "sum": "dn.tree.reduce(lambda total, x: total + dn.sum(x), params, 0.0)",
+    "vdot": "dn.tree.dot(a, b)",
 }
-"""Names of ``jax.tree``, and what to write instead."""
+"""Names of ``jax.tree``, ``optax.tree`` and ``optree``, and what to write instead."""

@@ -22,6 +22,7 @@ from cases import (
     errors_search,
     errors_sets,
     errors_shard,
+    errors_tree,
     errors_vectorize,
 )
 
@@ -566,5 +567,6 @@ ROWS: list[tuple[str, str]] = [
     *errors_places.ROWS,
     *errors_index.ROWS,
     *errors_vectorize.ROWS,
+    *errors_tree.ROWS,
     *errors_origins.ROWS,
 ]

@@ -97,7 +97,7 @@ pub(crate) fn same_structure(
     }
     let difference = got.tree.difference(py, expected)?;
     let (what, other) = (what.to_owned(), other.to_owned());
-    Err(Misuse::Structure { op, what, other, difference }.into())
+    Err(Misuse::Structure { op: op.into(), what, other, difference }.into())
 }
 
 /// Adds the path of the changed type within the state to an error; the core only has leaf indices.

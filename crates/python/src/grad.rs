@@ -357,7 +357,7 @@ impl Pullback {
             if !given.tree.equals(py, &self.value)? {
                 let (what, other) = ("the cotangent".to_owned(), "the value".to_owned());
                 let difference = given.tree.difference(py, &self.value)?;
-                return Err(Misuse::Structure { op: "vjp", what, other, difference }.into());
+                return Err(Misuse::Structure { op: "vjp".into(), what, other, difference }.into());
             }
             let tensors = given.leaves.iter().map(|leaf| result_tensor("vjp", leaf));
             let tensors = tensors.collect::<Fallible<Vec<_>>>()?;

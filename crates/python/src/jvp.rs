@@ -95,7 +95,7 @@ fn tangents<'py>(
         let Some(leaves) = primal.leaf_positions_in_parts(py, &given.tree)? else {
             let (what, other) = (format!("tangent {position}"), format!("argument {position}"));
             let difference = given.tree.difference(py, primal)?;
-            return Err(Misuse::Structure { op: "jvp", what, other, difference }.into());
+            return Err(Misuse::Structure { op: "jvp".into(), what, other, difference }.into());
         };
         found.extend(leaves.into_iter().map(|leaf| leaf.map(|leaf| given.leaves[leaf].clone())));
     }

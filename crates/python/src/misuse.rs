@@ -2,6 +2,8 @@
 //!
 //! The messages have the core's form: `<function>: <what was given>, <what is required>[; <what to do>]`.
 
+use std::borrow::Cow;
+
 use defn_core::{DType, TensorType};
 
 /// An invalid call.
@@ -138,7 +140,7 @@ pub(crate) enum Misuse {
     )]
     MappedName { name: String, what: String, got: String },
     #[error("{op}: {what} and {other} differ in structure: {difference}")]
-    Structure { op: &'static str, what: String, other: String, difference: String },
+    Structure { op: Cow<'static, str>, what: String, other: String, difference: String },
     #[error(
         "runtime_call: the function gives {got}{path}, the output says {expected}; convert what it gives, or change the output"
     )]
@@ -157,6 +159,8 @@ pub(crate) enum Misuse {
         "compile: argument {position} is {got}, the compiled function takes a number; compile it again for tensors"
     )]
     NumberExpected { position: usize, got: String },
+    #[error("transpose: outer is {outer}, it must have a leaf for each inner container")]
+    NoOuterLeaf { outer: String },
     #[error("{op}: {given} leaves for a structure of {expected}")]
     LeafCount { op: &'static str, given: usize, expected: usize },
     #[error("{op}: the containers are nested deeper than {limit}; a container must not contain itself")]
@@ -361,6 +365,7 @@ impl Misuse {
             | HostResult { .. }
             | KnownContainer { .. }
             | LazyType { .. }
+            | NoOuterLeaf { .. }
             | LeafCount { .. }
             | HostStage { .. }
             | CaptureCount { .. }

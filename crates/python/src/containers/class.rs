@@ -237,6 +237,12 @@ impl Structure {
 
 #[pymethods]
 impl Structure {
+    /// The number of leaves.
+    #[getter]
+    fn leaf_count(&self) -> usize {
+        self.leaves
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         self.tree.text(py)
     }
@@ -258,7 +264,7 @@ impl Structure {
 fn flatten_container<'py>(value: &Bound<'py, PyAny>) -> Fallible<(Bound<'py, PyList>, Bound<'py, PyAny>)> {
     guard(|| {
         let py = value.py();
-        let Flat { leaves, tree, .. } = flatten("flatten_container", Mode::State, value)?;
+        let Flat { leaves, tree, .. } = flatten("container", Mode::State, value)?;
         let structure = Structure::new(tree, leaves.len());
         let leaves = leaves.into_iter().map(read).collect::<Fallible<Vec<_>>>()?;
         Ok((PyList::new(py, leaves)?, Bound::new(py, structure)?.into_any()))
@@ -269,13 +275,13 @@ fn flatten_container<'py>(value: &Bound<'py, PyAny>) -> Fallible<(Bound<'py, PyL
 #[pyfunction]
 fn container_structure(value: &Bound<'_, PyAny>) -> Fallible<Structure> {
     guard(|| {
-        let Flat { leaves, tree, .. } = flatten("container_structure", Mode::State, value)?;
+        let Flat { leaves, tree, .. } = flatten("container", Mode::State, value)?;
         Ok(Structure::new(tree, leaves.len()))
     })
 }
 
 /// A leaf as container functions receive it: a lazy leaf is evaluated.
-fn read(leaf: Bound<'_, PyAny>) -> Fallible<Bound<'_, PyAny>> {
+pub(super) fn read(leaf: Bound<'_, PyAny>) -> Fallible<Bound<'_, PyAny>> {
     match lazy::of(&leaf) {
         Some(found) => {
             let tensor = PyTensor::new(found.get().read(leaf.py())?);
@@ -300,44 +306,11 @@ fn unflatten_container<'py>(
     })
 }
 
-/// A container of the function's results for each leaf, and for the leaves of the other containers at the
-/// same positions.
-#[pyfunction]
-#[pyo3(signature = (fun, value, *others))]
-fn map_container<'py>(
-    fun: &Bound<'py, PyAny>,
-    value: &Bound<'py, PyAny>,
-    others: &Bound<'py, PyTuple>,
-) -> Fallible<Bound<'py, PyAny>> {
-    guard(|| {
-        let py = value.py();
-        let first = flatten("map_container", Mode::State, value)?;
-        let mut columns = vec![first.leaves];
-        for (position, other) in others.iter().enumerate() {
-            let flat = flatten("map_container", Mode::State, &other)?;
-            if !first.tree.equals(py, &flat.tree)? {
-                let what = "the first container".to_owned();
-                let other = format!("container {}", position + 1);
-                let difference = first.tree.difference(py, &flat.tree)?;
-                return Err(Misuse::Structure { op: "map_container", what, other, difference }.into());
-            }
-            columns.push(flat.leaves);
-        }
-        let mut out = Vec::with_capacity(columns[0].len());
-        for at in 0..columns[0].len() {
-            let arguments =
-                columns.iter().map(|column| read(column[at].clone())).collect::<Fallible<Vec<_>>>()?;
-            out.push(fun.call1(PyTuple::new(py, arguments)?)?);
-        }
-        first.tree.unflatten(py, &mut out.into_iter())
-    })
-}
-
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Structure>()?;
     module.add_function(wrap_pyfunction!(static_marker, module)?)?;
     module.add_function(wrap_pyfunction!(register, module)?)?;
     module.add_function(wrap_pyfunction!(flatten_container, module)?)?;
     module.add_function(wrap_pyfunction!(container_structure, module)?)?;
-    module.add_function(wrap_pyfunction!(unflatten_container, module)?)?;
-    module.add_function(wrap_pyfunction!(map_container, module)?)
+    module.add_function(wrap_pyfunction!(unflatten_container, module)?)
 }

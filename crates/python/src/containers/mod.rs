@@ -5,6 +5,7 @@
 //! are equal if their structures are equal, and static values are compared by type and value.
 
 mod class;
+mod several;
 mod store;
 mod tree;
 
@@ -29,7 +30,7 @@ use crate::misuse::Misuse;
 use crate::shard::PySharded;
 use crate::tensor::PyTensor;
 use class::Class;
-pub(crate) use class::{Structure, add, is_marked};
+pub(crate) use class::{Structure, is_marked};
 pub(crate) use store::{from_value, to_value};
 use tree::Tag;
 pub(crate) use tree::{
@@ -75,6 +76,12 @@ impl Default for Flat<'_> {
     fn default() -> Self {
         Flat { leaves: Leaves::new(), tree: Tree::default(), limit: VALUE_LIMIT }
     }
+}
+
+/// Adds the functions on containers.
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    class::add(module)?;
+    several::add(module)
 }
 
 /// Flattens one value.

@@ -4,8 +4,10 @@ mod arguments;
 mod aux_object;
 mod changes;
 mod order;
+mod paths;
 mod prefix;
 mod retained;
+mod transpose;
 
 use std::hash::{Hash, Hasher};
 
@@ -24,7 +26,9 @@ use crate::misuse::Misuse;
 pub(crate) use aux_object::AuxObject;
 use aux_object::bits;
 pub(crate) use changes::{Aspect, DifferenceSink, ValuePath, any_text, local_name, value_text, with_article};
+pub(super) use paths::Step;
 pub(crate) use prefix::{LeafValue, Misfit};
+pub(super) use transpose::Part;
 
 /// The kind of a node. Its word also holds the number of children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -381,13 +385,7 @@ impl Tree {
     ) -> PyResult<Option<String>> {
         let (before_a, before_b) = (*a, *b);
         let ((tag, count), (other_tag, other_count)) = (self.read(a), other.read(b));
-        let differ = || -> PyResult<Option<String>> {
-            let (mut left, mut right) = (String::new(), String::new());
-            self.write(py, &mut before_a.clone(), &mut left)?;
-            other.write(py, &mut before_b.clone(), &mut right)?;
-            let at = if path.is_empty() { String::new() } else { format!("at {path} ") };
-            Ok(Some(format!("{at}one is {left}, the other {right}")))
-        };
+        let differ = || self.difference_at(py, before_a, other, before_b, path).map(Some);
         if tag != other_tag || count != other_count {
             return differ();
         }
@@ -406,25 +404,26 @@ impl Tree {
         Ok(None)
     }
 
+    /// How the structures at two positions differ, for messages; `path` leads there.
+    fn difference_at(
+        &self,
+        py: Python<'_>,
+        mut here: Cursor,
+        other: &Tree,
+        mut there: Cursor,
+        path: &str,
+    ) -> PyResult<String> {
+        let (mut left, mut right) = (String::new(), String::new());
+        self.write(py, &mut here, &mut left)?;
+        other.write(py, &mut there, &mut right)?;
+        let at = if path.is_empty() { String::new() } else { format!("at {path} ") };
+        Ok(format!("{at}one is {left}, the other {right}"))
+    }
+
     /// The step from a node to one of its children, for messages; `first` is the index of the node's first
     /// object.
     fn step(&self, py: Python<'_>, tag: Tag, first: usize, child: usize) -> PyResult<String> {
-        Ok(match tag {
-            Tag::Dict => format!("[{}]", value_text(self.objects[first + child].object().bind(py))),
-            Tag::Mapping => String::new(),
-            Tag::Object => {
-                let class = self.objects[first].object().bind(py).cast::<PyType>()?;
-                let class = class::of(class).map_err(PyErr::from)?;
-                if let Class::Object(fields) = &*class {
-                    format!(".{}", fields[child].name.bind(py))
-                } else {
-                    format!("[{child}]")
-                }
-            }
-            Tag::Leaf | Tag::Static | Tag::Tuple | Tag::List | Tag::Named | Tag::Registered => {
-                format!("[{child}]")
-            }
-        })
+        Ok(self.step_to(py, tag, first, child)?.map_or_else(String::new, |step| step.text()))
     }
 
     /// The path of each leaf, such as `[0].weights`, for messages.

@@ -78,7 +78,7 @@ impl Compiled {
         if !self.call.equals(py, &flat.tree)? {
             let (what, other) = ("the arguments".to_owned(), "those it was compiled for".to_owned());
             let difference = flat.tree.difference_of_calls(py, &self.call)?;
-            return Err(Misuse::Structure { op: "compile", what, other, difference }.into());
+            return Err(Misuse::Structure { op: "compile".into(), what, other, difference }.into());
         }
         for (position, (leaf, expected)) in flat.leaves.iter().zip(&self.models).enumerate() {
             let got = leaf::model("compile", leaf)?;
@@ -263,7 +263,7 @@ fn check_chunk(chunk: &Bound<'_, PyAny>, template: &Bound<'_, PyAny>) -> Fallibl
         if !expected.tree.equals(py, &flat.tree)? {
             let (what, other) = ("the chunk".to_owned(), "those that the stream was made for".to_owned());
             let difference = flat.tree.difference(py, &expected.tree)?;
-            return Err(Misuse::Structure { op, what, other, difference }.into());
+            return Err(Misuse::Structure { op: op.into(), what, other, difference }.into());
         }
         for (position, (leaf, expected)) in flat.leaves.iter().zip(&expected.leaves).enumerate() {
             if let Ok(tensor) = leaf.cast::<PyTensor>() {
