@@ -35,6 +35,11 @@ FUNCTIONS += [
 ]
 FUNCTIONS += ["all_gather", "all_reduce", "collective_permute", "mesh_index", "mesh_size"]
 FUNCTIONS += ["reduce_scatter"]
+FUNCTIONS += [
+    *("tree.add", "tree.add_scaled", "tree.cast", "tree.dot", "tree.multiply", "tree.norm"),
+    *("tree.ones_like", "tree.random_split", "tree.scale", "tree.stack", "tree.subtract"),
+    *("tree.unstack", "tree.where", "tree.zeros_like"),
+]
 FUNCTIONS += ["hessian", "jacobian", "map", "stop_grad", "value_and_grad", "vjp", "vmap", "while_"]
 PUBLIC = [name for name in dn.__all__ if inspect.isfunction(inspect.unwrap(getattr(dn, name)))]
 MODULES = ["constants", "linalg", "random"]

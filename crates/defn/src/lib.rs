@@ -66,7 +66,7 @@ mod saved;
 pub mod sparsity;
 mod stream;
 mod tensor;
-mod tree;
+pub mod tree;
 mod vmap;
 
 /// Several devices: grids with named axes, and how tensors are split over them.

@@ -1,4 +1,20 @@
 //! Containers of tensors: tuples, arrays, vectors, and structs of the user's.
+//!
+//! The functions of this module compute with containers as with vectors. Their results are containers of expressions, or
+//! a `Result` of a container of tensors: see [`Computed`].
+//!
+//! ```
+//! use defn::prelude::*;
+//!
+//! let params = (tensor![1.0, 2.0]?, Tensor::scalar(3.0)?);
+//! let step = tree::scale(-0.5, &params)?;
+//! assert_eq!(tree::add(&params, &step)?.1.item::<f32>()?, 1.5);
+//! # Ok::<(), defn::Error>(())
+//! ```
+
+mod arithmetic;
+mod computed;
+mod stacks;
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
@@ -6,6 +22,13 @@ use std::fmt::{Display, Write};
 use defn_core::{ErrorKind, Location, Result};
 
 use crate::{Expr, Static, Tensor};
+
+pub use arithmetic::{
+    add, add_scaled, bytes, cast, dot, multiply, norm, ones_like, scale, select, size, subtract, zeros_like,
+};
+pub use computed::Computed;
+use computed::{failed, name_of, poison};
+pub use stacks::{random_split, stack, unstack};
 
 /// The leaves of a container: [`Expr`] while a function is traced, [`Tensor`] outside.
 ///
@@ -38,11 +61,8 @@ mod sealed {
     impl Sealed for crate::Tensor {}
     impl Sealed for super::Nothing {}
     impl Sealed for crate::Expr {
-        /// The error stays in the open trace, too: the leaf may be dropped.
         fn of_error(error: &defn_core::Error) -> Option<crate::Expr> {
-            if let Some(trace) = defn_core::trace::current() {
-                trace.poison(error.clone());
-            }
+            super::poison(error);
             Some(crate::Expr(Err(error.clone())))
         }
     }
@@ -418,16 +438,34 @@ pub fn each<T: Leaf, U: Leaf, A: Tree<T>, const N: usize>(
 ) -> A::Of<U> {
     let location = Location::caller();
     let [tree, ..] = &trees[..] else { panic!("each: no container was given") };
-    match corresponding(&trees) {
+    match corresponding("each", &trees) {
         Ok(leaves) => {
             let mut results = leaves.map(|leaves| fun(leaves.each_ref()));
             map(*tree, |_| results.next().expect("a result for each leaf"))
         }
         Err(error) => {
             let error = error.at(Some(location));
-            map(*tree, |_| U::of_error(&error).unwrap_or_else(|| panic!("{error}")))
+            failed(*tree, &error)
         }
     }
+}
+
+/// As [`each`] with one container, where the function receives the name of the leaf first, as [`named_leaves`] gives it.
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let params = ((tensor![1.0, 2.0]?, Tensor::scalar(3.0)?), Tensor::scalar(4.0)?);
+/// let frozen = jit(|params: ((Expr, Expr), Expr)| {
+///     tree::each_named(&params, |name, x| if name.starts_with("0.") { x.stop_grad() } else { x.clone() })
+/// });
+/// assert_eq!(frozen.call(params)?.1.item::<f32>()?, 4.0);
+/// # Ok::<(), defn::Error>(())
+/// ```
+pub fn each_named<T: Leaf, U: Leaf, A: Tree<T>>(tree: &A, mut fun: impl FnMut(&str, &T) -> U) -> A::Of<U> {
+    let names = named_leaves(tree);
+    let mut names = names.iter();
+    map(tree, |leaf| fun(&names.next().expect("a name for each leaf").0, leaf))
 }
 
 /// As [`each`], with a function that may fail, such as an operation on tensors.
@@ -452,13 +490,14 @@ pub fn try_each<T: Leaf, U: Leaf, A: Tree<T>, const N: usize>(
 ) -> Result<A::Of<U>> {
     let location = Location::caller();
     let [tree, ..] = &trees[..] else { panic!("try_each: no container was given") };
-    let leaves = corresponding(&trees).map_err(|error| error.at(Some(location)))?;
+    let leaves = corresponding("try_each", &trees).map_err(|error| error.at(Some(location)))?;
     let mut results = leaves.map(|leaves| fun(leaves.each_ref())).collect::<Result<Vec<U>>>()?.into_iter();
     Ok(map(*tree, |_| results.next().expect("a result for each leaf")))
 }
 
 /// The corresponding leaves of some containers.
 fn corresponding<T: Leaf, A: Tree<T>, const N: usize>(
+    op: &'static str,
     trees: &[&A; N],
 ) -> Result<impl Iterator<Item = [T; N]> + use<T, A, N>> {
     let flat = trees.map(|tree| flatten(tree));
@@ -466,7 +505,7 @@ fn corresponding<T: Leaf, A: Tree<T>, const N: usize>(
     for (leaves, other) in rest {
         if leaves.len() != first.len() || other != structure {
             let (what, got, expected) = ("container of another structure", leaves.len(), first.len());
-            return Err(ErrorKind::RegionResults { op: "each", what, got, expected }.into());
+            return Err(ErrorKind::RegionResults { op, what, got, expected }.into());
         }
     }
     let mut leaves = flat.map(|(leaves, _)| leaves.into_iter());

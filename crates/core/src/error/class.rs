@@ -110,6 +110,7 @@ impl ErrorKind {
             | BroadcastTo { .. }
             | ConcatenateShapes { .. }
             | StackShapes { .. }
+            | UnstackedSizes { .. }
             | NoTensors { .. }
             | SliceLength { .. }
             | Stride { .. }

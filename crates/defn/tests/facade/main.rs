@@ -13,6 +13,7 @@ mod linalg;
 mod memory;
 mod programs;
 mod traced;
+mod tree_functions;
 mod trees;
 mod vectorized;
 #[cfg(feature = "pjrt")]
