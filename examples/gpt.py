@@ -121,7 +121,7 @@ def main(steps: int = 300) -> None:
     random = np.random.default_rng(1)
 
     params = initial(len(letters))
-    moments = tuple(dn.tree.map(lambda p: dn.fill(p, 0), params) for _ in range(2))
+    moments = tuple(dn.tree.zeros_like(params) for _ in range(2))
     for step in range(1, steps + 1):
         starts = random.integers(0, len(numbers) - CONTEXT - 1, BATCH)
         tokens = dn.tensor(np.stack([numbers[at : at + CONTEXT + 1] for at in starts]))

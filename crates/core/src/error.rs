@@ -5,7 +5,6 @@
 
 mod class;
 mod print;
-mod renamed;
 
 use std::sync::Arc;
 
@@ -136,6 +135,26 @@ impl Error {
         }
         self
     }
+
+    /// Adds the public name of the loop, and the location in the state of the leaf whose type changed, which
+    /// the error identifies only by its number.
+    #[must_use]
+    pub fn with_loop_name(mut self, name: &'static str, path_text: impl FnOnce(usize) -> String) -> Error {
+        if let ErrorKind::LoopState { index, expected, got, hint, .. } = &self.inner.kind {
+            let (expected, got, hint, path) = (expected.clone(), got.clone(), *hint, path_text(*index));
+            self.inner.kind = ErrorKind::StateType { op: name, path, expected, got, hint };
+        }
+        self
+    }
+
+    /// Renames the op of an error about a product to the product that the user called.
+    #[must_use]
+    pub(crate) fn with_product_name(mut self, name: &'static str) -> Error {
+        if let ErrorKind::DotSizes { op, .. } | ErrorKind::NamesRepeated { op, .. } = &mut self.inner.kind {
+            *op = name;
+        }
+        self
+    }
 }
 
 impl From<ErrorKind> for Error {
@@ -256,8 +275,6 @@ pub enum ErrorKind {
     ConcatenateShapes { op: &'static str, position: usize, got: TensorType, first: TensorType, axis: usize },
     #[error("stack: input {position} is {got}, the first is {first}, {}; shapes must be equal", got.shape.mismatch_text(&first.shape, |_, a, b| a != b, ""))]
     StackShapes { position: usize, got: TensorType, first: TensorType },
-    #[error("unstack: a leaf is {got} and another {first}, the axis must have {count} elements in both")]
-    UnstackedSizes { got: TensorType, first: TensorType, count: usize },
     #[error("{op}: no tensors were given, at least one is required")]
     NoTensors { op: &'static str },
     #[error("{op}: start {start} and length {length} on axis {axis} of {got}, the length must be in 0..={}", got.shape.sizes().get(*axis).copied().unwrap_or(0))]

@@ -264,6 +264,7 @@ pub use profile::{Profile, ProfileStep};
 pub use saved::Saved;
 pub use stream::{Stream, stream};
 pub use tensor::{Element, Tensor};
+#[doc(inline)]
 pub use tree::{Leaf, Tree, Visit, each, leaves, named_leaves, try_each};
 pub use vmap::{VmapOptions, broadcast_vectors, reshape_vectors, vmap, vmap_at};
 

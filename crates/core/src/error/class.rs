@@ -110,7 +110,6 @@ impl ErrorKind {
             | BroadcastTo { .. }
             | ConcatenateShapes { .. }
             | StackShapes { .. }
-            | UnstackedSizes { .. }
             | NoTensors { .. }
             | SliceLength { .. }
             | Stride { .. }

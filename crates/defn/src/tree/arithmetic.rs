@@ -422,7 +422,7 @@ pub fn size<T: Computed, A: Tree<T>>(tree: &A) -> usize {
 /// ```
 /// use defn::prelude::*;
 ///
-/// assert_eq!(tree::bytes(&(tensor![1.0, 2.0]?, Tensor::scalar(3i64)?)), 16);
+/// assert_eq!(tree::bytes(&(tensor![1.0, 2.0]?, Tensor::scalar(3)?)), 12);
 /// # Ok::<(), defn::Error>(())
 /// ```
 #[must_use]

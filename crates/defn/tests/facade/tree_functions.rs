@@ -124,7 +124,7 @@ fn errors_name_the_leaf() -> Result<(), Error> {
     assert_eq!(error.expect("another structure").class(), ErrorClass::Container);
     let error = tree::unstack(&b[1], 0).err().expect("other sizes");
     assert!(
-        error.to_string().contains("the axis must have 2 elements in both\n  in the leaf bias"),
+        error.to_string().contains("the operand is f32[3], the axis must have as many elements as that of the first leaf\n  in the leaf bias"),
         "{error}"
     );
     let traced = jit(|(a, b): (Vec<Layer<Expr>>, Vec<Layer<Expr>>)| {
