@@ -176,10 +176,7 @@ def unflatten(structure: Any, leaves: Sequence[Any], /) -> Any:
     return _core.unflatten_container(structure, leaves)
 
 
-_NONE: Any = object()
-
-
-def reduce(fun: Callable[[Any, Any], Any], tree: Any, initial: Any = _NONE, /) -> Any:
+def reduce(fun: Callable[[Any, Any], Any], tree: Any, initial: Any = ..., /) -> Any:
     """Fold the leaves in order with a function ``fun(accumulated, leaf)``.
 
     Raises: ``TypeError`` if there are no leaves and no initial value, as ``functools.reduce`` does.
@@ -187,7 +184,7 @@ def reduce(fun: Callable[[Any, Any], Any], tree: Any, initial: Any = _NONE, /) -
     >>> dn.tree.reduce(lambda total, x: total + x, {"a": 1, "b": (2, 3)}, 10)
     16
     """
-    if initial is _NONE:
+    if initial is ...:
         return functools.reduce(fun, leaves(tree))
     return functools.reduce(fun, leaves(tree), initial)
 
