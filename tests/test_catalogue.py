@@ -53,7 +53,7 @@ def public_functions() -> set[str]:
 
 
 def test_every_function_has_a_row_and_every_row_a_function() -> None:
-    functions = public_functions() | set(dn.linalg.__all__)
+    functions = public_functions() | set(dn.linalg.__all__) | set(dn.nn.__all__)
     assert {case.name for case in all_cases()} == functions - WITHOUT_ROWS
 
 
@@ -107,6 +107,7 @@ PUBLIC = {
     for prefix, module in (
         ("", dn),
         ("linalg.", dn.linalg),
+        ("nn.", dn.nn),
         ("random.", dn.random),
         ("constants.", dn.constants),
     )

@@ -42,7 +42,7 @@ FUNCTIONS += [
 ]
 FUNCTIONS += ["hessian", "jacobian", "map", "stop_grad", "value_and_grad", "vjp", "vmap", "while_"]
 PUBLIC = [name for name in dn.__all__ if inspect.isfunction(inspect.unwrap(getattr(dn, name)))]
-MODULES = ["constants", "linalg", "random"]
+MODULES = ["constants", "linalg", "nn", "random"]
 INNER = [
     f"{module}.{name}"
     for module in MODULES
@@ -219,7 +219,7 @@ def test_foreign_names_lead_to_names_that_exist() -> None:
     from defn import _foreign
 
     tables = {dn: _foreign.FUNCTIONS, dn.linalg: _foreign.LINALG, dn.random: _foreign.RANDOM}
-    tables[dn.tree] = _foreign.TREE
+    tables |= {dn.nn: _foreign.NN, dn.tree: _foreign.TREE}
     for module, table in tables.items():
         for foreign, ours in table.items():
             assert foreign not in module.__all__, foreign

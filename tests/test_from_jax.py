@@ -78,7 +78,7 @@ def names() -> dict[str, list[Row]]:
 def where(name: str) -> tuple[Any, str]:
     """The module here in which a user would look for a JAX name, and the name there."""
     module, _, last = name.rpartition(".")
-    return {"random": dn.random, "tree": dn.tree}.get(module, dn), last
+    return {"nn": dn.nn, "random": dn.random, "tree": dn.tree}.get(module, dn), last
 
 
 def test_the_page_has_the_most_used_names() -> None:

@@ -237,7 +237,7 @@ def test_scalars_are_not_iterated_over() -> None:
 
 
 def test_public_names_only() -> None:
-    for module in (dn, dn.linalg, dn.random, dn.tree):
+    for module in (dn, dn.linalg, dn.nn, dn.random, dn.tree):
         shown = [name for name in dir(module) if not name.startswith("__")]
         assert set(shown) <= set(module.__all__)
     assert "TYPE_CHECKING" not in dir(dn)

@@ -157,7 +157,7 @@ def test_numpy_scalars_are_strong() -> None:
 def functions() -> list[tuple[str, str]]:
     """The operands of each public function that takes several, at which a number may stand."""
     found = []
-    modules = [("", dn), ("linalg.", dn.linalg), ("random.", dn.random)]
+    modules = [("", dn), ("linalg.", dn.linalg), ("nn.", dn.nn), ("random.", dn.random)]
     for prefix, module in modules:
         for name in dir(module):
             function = getattr(module, name)

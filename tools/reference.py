@@ -22,7 +22,17 @@ Every public name of `import defn as dn`, from its docstring. Written by `./dev 
 
 
 # Modules with public functions besides those of the package.
-MODULES = ("compilers", "constants", "distributed", "engines", "graph", "linalg", "random", "tree")
+MODULES = (
+    "compilers",
+    "constants",
+    "distributed",
+    "engines",
+    "graph",
+    "linalg",
+    "nn",
+    "random",
+    "tree",
+)
 
 
 def public(module: ModuleType) -> list[str]:

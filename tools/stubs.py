@@ -93,7 +93,7 @@ def methods() -> str:
 
 
 def functions() -> str:
-    from defn import linalg, random
+    from defn import linalg, nn, random
     from defn.tensors import METHOD_MODULES
 
     # The core's `gradient` is that of a function.
@@ -103,6 +103,7 @@ def functions() -> str:
         for name in module.__all__
     ]
     written += [function(f"linalg_{name}", getattr(linalg, name)) for name in linalg.__all__]
+    written += [function(name, getattr(nn, name)) for name in nn.__all__]
     # One core function serves both forms of shuffle and of permutation; the generator has none.
     without = ("Generator", "permutation", "permutation_split", "shuffle_split")
     written += [

@@ -193,6 +193,7 @@ if TYPE_CHECKING:
         engines,
         graph,
         linalg,
+        nn,
         pjrt,
         random,
     )
@@ -338,6 +339,7 @@ __all__ = [
     "mesh_index",
     "mesh_size",
     "minimum",
+    "nn",
     "optional",
     "options",
     "pjrt",
@@ -447,7 +449,7 @@ _attach_notebook()
 # them, the import of the package would take twice as long.
 _MODULES = (
     *("array_api", "backends", "blocks", "compilers", "constants", "distributed", "engines"),
-    *("graph", "linalg", "pjrt", "random"),
+    *("graph", "linalg", "nn", "pjrt", "random"),
 )
 _NAMES = {
     "backends": ("Backend",),

@@ -152,7 +152,10 @@ FUNCTIONS = {
     "fmax": "dn.select(dn.is_nan(x), y, dn.max(x, y))",
     "fmin": "dn.select(dn.is_nan(x), y, dn.min(x, y))",
     "ge": "dn.greater_equal(x, y)",
-    "gelu": "0.5 * x * (1 + dn.erf(x / math.sqrt(2)))",
+    "elu": "dn.nn.elu(x)",
+    "gelu": "dn.nn.gelu(x)",
+    "glu": "dn.nn.glu(x)",
+    "leaky_relu": "dn.nn.leaky_relu(x)",
     "gt": "dn.greater(x, y)",
     "integer_pow": "dn.pow(x, n)",
     "invert": "dn.bitwise_not(x)",
@@ -175,13 +178,13 @@ FUNCTIONS = {
     "power": "dn.pow(x, y)",
     "rad2deg": "dn.degrees(x)",
     "real_if_close": "dn.real(x)",
-    "relu": "dn.max(x, 0)",
+    "relu": "dn.nn.relu(x)",
     "rem": "dn.remainder(x, y)",
     "rint": "dn.round(x), which rounds half away from zero",
     "round_": "dn.round(x), which rounds half away from zero",
-    "silu": "x * dn.sigmoid(x)",
+    "silu": "dn.nn.silu(x)",
     "softmax": "dn.exp(x - dn.logsumexp(x, axis, keep_axes=True))",
-    "softplus": "dn.logsumexp(dn.stack([x, dn.fill(x, 0)]), 0)",
+    "softplus": "dn.nn.softplus(x)",
     "sub": "dn.subtract(x, y)",
     "true_divide": "dn.divide(x, y)",
     "where": "dn.select(mask, x, y)",
@@ -284,7 +287,6 @@ FUNCTIONS = {
     "local_devices": "dn.devices()",
     "make_jaxpr": "dn.debug_expr(fun)",
     "named_call": "dn.mark(x, name)",
-    "nn": "functions of your own: a layer is a function of its parameters",
     "no_grad": "dn.stop_grad(x)",
     "numpy": "dn itself: dn.sin, dn.sum, dn.select are there",
     "pmap": "dn.shard(fun, mesh, ...)",
@@ -358,6 +360,19 @@ LINALG = {
     "vector_norm": "dn.linalg.norm(x)",
 }
 """Names of ``numpy.linalg``, and what to write instead."""
+
+NN = {
+    "hard_swish": "dn.nn.hard_silu(x)",
+    "hardsigmoid": "dn.nn.hard_sigmoid(x)",
+    "hardswish": "dn.nn.hard_silu(x)",
+    "hardtanh": "dn.nn.hard_tanh(x)",
+    "logsigmoid": "dn.nn.log_sigmoid(x)",
+    "sigmoid": "dn.sigmoid(x)",
+    "soft_sign": "dn.nn.softsign(x)",
+    "swish": "dn.nn.silu(x)",
+    "tanh": "dn.tanh(x)",
+}
+"""Names of ``jax.nn``, ``optax`` and ``torch.nn.functional``, and what to write instead."""
 
 RANDOM = {
     "PRNGKey": "dn.random.key(seed)",

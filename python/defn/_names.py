@@ -136,7 +136,12 @@ def unknown_name(where: str, name: str, module: ModuleType | None = None) -> Unk
     import defn
 
     module = module or defn
-    tables = {"linalg": _foreign.LINALG, "random": _foreign.RANDOM, "tree": _foreign.TREE}
+    tables = {
+        "linalg": _foreign.LINALG,
+        "nn": _foreign.NN,
+        "random": _foreign.RANDOM,
+        "tree": _foreign.TREE,
+    }
     ours = tables.get(module.__name__.rpartition(".")[2], _foreign.FUNCTIONS).get(name)
     if ours is None:
         close = difflib.get_close_matches(name, module.__all__, 1, 0.75)

@@ -160,6 +160,7 @@ def all_cases() -> list[Case]:
         matrix_general,
         matrix_values,
         missing,
+        nn,
         order,
         reduce,
         search,
@@ -192,6 +193,7 @@ def all_cases() -> list[Case]:
         sequence,
         special,
         matrix_general,
+        nn,
     )
     return [case for family in families for case in family.CASES]
 

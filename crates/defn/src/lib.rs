@@ -55,6 +55,7 @@ pub mod linalg;
 mod loops;
 mod neighbours;
 mod nested;
+pub mod nn;
 mod ops;
 mod parts;
 #[cfg(feature = "pjrt")]
@@ -67,6 +68,7 @@ pub mod sparsity;
 mod stream;
 mod tensor;
 pub mod tree;
+mod values;
 mod vmap;
 
 /// Several devices: grids with named axes, and how tensors are split over them.

@@ -15,115 +15,14 @@
 //! # Ok::<(), defn::Error>(())
 //! ```
 
-use defn_core as core;
 pub use defn_core::builder::NormOrder;
-use defn_core::builder::{Arg, BuildMatrix, Builder, Ops};
+use defn_core::builder::{Arg, BuildMatrix, Builder};
 pub use defn_core::op::{QrMode, Transform};
-use defn_core::{Axes, Location, Result};
+use defn_core::{Axes, Location};
 
-use crate::expr::{Operand, both};
-use crate::ops::eager;
-use crate::{Expr, Tensor};
-
-type Two<T> = (T, T);
-type Three<T> = (T, T, T);
-type Core = core::Tensor;
-
-/// The values that the functions of this module take: an expression, or a tensor.
-///
-/// ```
-/// use defn::linalg::{Matrices, determinant};
-/// use defn::prelude::*;
-///
-/// fn volume<M: Matrices>(x: &M) -> M::One {
-///     determinant(x)
-/// }
-/// let x = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0], &[2, 2])?;
-/// assert_eq!(volume(&x)?.item::<f32>()?, -2.0);
-/// assert_eq!(jit(|x: Expr| volume(&x)).call(x)?.item::<f32>()?, -2.0);
-/// # Ok::<(), defn::Error>(())
-/// ```
-pub trait Matrices: sealed::Sealed {
-    /// One result: an expression, which keeps an error, or a `Result` of a tensor.
-    type One;
-    /// Two results.
-    type Two;
-    /// Three results.
-    type Three;
-
-    #[doc(hidden)]
-    fn one(&self, at: Location, run: impl FnOnce(&mut Ops, &Core) -> Result<Core>) -> Self::One;
-
-    #[doc(hidden)]
-    fn two(&self, at: Location, run: impl FnOnce(&mut Ops, &Core) -> Result<Two<Core>>) -> Self::Two;
-
-    #[doc(hidden)]
-    fn three(&self, at: Location, run: impl FnOnce(&mut Ops, &Core) -> Result<Three<Core>>) -> Self::Three;
-}
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for crate::Expr {}
-    impl Sealed for crate::Tensor {}
-}
-
-impl Matrices for Expr {
-    type One = Expr;
-    type Two = (Expr, Expr);
-    type Three = (Expr, Expr, Expr);
-
-    fn one(&self, at: Location, run: impl FnOnce(&mut Ops, &Core) -> Result<Core>) -> Expr {
-        Expr(self.record(at, run))
-    }
-
-    fn two(&self, at: Location, run: impl FnOnce(&mut Ops, &Core) -> Result<Two<Core>>) -> Two<Expr> {
-        Expr::both(self.record(at, run))
-    }
-
-    fn three(&self, at: Location, run: impl FnOnce(&mut Ops, &Core) -> Result<Three<Core>>) -> Three<Expr> {
-        let (a, rest) = both(self.record(at, run).map(|(a, b, c)| (a, (b, c))));
-        let (b, c) = Expr::both(rest);
-        (Expr(a), b, c)
-    }
-}
-
-impl Matrices for Tensor {
-    type One = Result<Tensor>;
-    type Two = Result<(Tensor, Tensor)>;
-    type Three = Result<(Tensor, Tensor, Tensor)>;
-
-    fn one(&self, at: Location, run: impl FnOnce(&mut Ops, &Core) -> Result<Core>) -> Result<Tensor> {
-        eager(at, |ops| run(ops, &self.0)).map(Tensor)
-    }
-
-    fn two(
-        &self,
-        at: Location,
-        run: impl FnOnce(&mut Ops, &Core) -> Result<Two<Core>>,
-    ) -> Result<Two<Tensor>> {
-        eager(at, |ops| run(ops, &self.0)).map(|(a, b)| (Tensor(a), Tensor(b)))
-    }
-
-    fn three(
-        &self,
-        at: Location,
-        run: impl FnOnce(&mut Ops, &Core) -> Result<Three<Core>>,
-    ) -> Result<Three<Tensor>> {
-        eager(at, |ops| run(ops, &self.0)).map(|(a, b, c)| (Tensor(a), Tensor(b), Tensor(c)))
-    }
-}
-
-/// `fn name(options) -> kind |builder, x| call`, for both kinds of value.
-macro_rules! functions {
-    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),*) -> $kind:ident, $method:ident
-        |$b:ident, $x:ident| $body:expr;)*) => {$(
-        $(#[$doc])*
-        #[track_caller]
-        pub fn $name<M: Matrices>(x: &M, $($arg: $ty),*) -> M::$kind {
-            x.$method(Location::caller(), |$b, $x| $body)
-        }
-    )*};
-}
+use crate::expr::Operand;
+pub use crate::values::Values as Matrices;
+use crate::values::functions;
 
 mod general;
 mod solvers;

@@ -25,6 +25,7 @@ mod linalg;
 mod loops;
 mod matrix;
 mod missing;
+mod nn;
 mod ops;
 mod order;
 mod quantile;
@@ -61,6 +62,7 @@ pub use linalg::{BuildLinalg, Contracted};
 pub use loops::{LoopOptions, MOST_SNAPSHOTS, promoted_dtype, while_};
 pub use matrix::{BuildMatrix, NormOrder};
 pub use missing::BuildMissing;
+pub use nn::BuildNn;
 pub use ops::{
     Host, Ops, Source, common_backend, fast_path, matmul_fast_path, move_to_common_backend, view_fast_path,
 };

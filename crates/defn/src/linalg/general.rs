@@ -5,6 +5,7 @@ use defn_core::builder::{Arg, BuildMatrix, Builder};
 
 use super::Matrices;
 use crate::expr::Operand;
+use crate::values::functions;
 
 functions! {
     /// The eigenvalues of square matrices, in no specified order, and unit eigenvectors in columns, whose element of the

@@ -14,6 +14,7 @@ mod linalg;
 mod mapped;
 mod matrix;
 mod missing;
+mod nn;
 mod order;
 mod parse;
 mod random;
@@ -62,6 +63,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     linalg::add(module)?;
     matrix::add(module)?;
     missing::add(module)?;
+    nn::add(module)?;
     order::add(module)?;
     fast_function::add(module)?;
     random::add(module)?;

@@ -21,51 +21,14 @@ pub use normal::{ndtr, ndtri};
 
 use tables::Table;
 
-use super::derived::merged_float;
-use super::working_dtype;
-use crate::builder::{BuildControl, BuildElementwise, BuildShape, Builder};
+use super::{of_real, of_reals};
+use crate::builder::{BuildControl, BuildElementwise, Builder};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::grad::cotangent_type;
 use crate::graph::{Graph, Value};
-use crate::infer::reduce::require_real;
 use crate::op::CustomRules;
 use crate::region::Region;
-use crate::shape::Axes;
-
-/// A function of a real operand, computed in f32 or f64. `op` is for the message.
-fn of_real<B: Builder>(
-    b: &mut B,
-    op: &'static str,
-    x: &B::V,
-    function: impl FnOnce(&mut B, &B::V) -> Result<B::V>,
-) -> Result<B::V> {
-    let ty = b.ty(x);
-    require_real(op, &ty)?;
-    let dtype = ty.dtype.to_float();
-    let x = b.as_type(x, working_dtype(dtype))?;
-    let value = function(b, &x)?;
-    b.as_type(value, dtype)
-}
-
-/// A function of two real operands, computed in f32 or f64 on operands of one shape. `op` is for the messages.
-fn of_reals<B: Builder>(
-    b: &mut B,
-    op: &'static str,
-    x: &B::V,
-    y: &B::V,
-    function: impl FnOnce(&mut B, &B::V, &B::V) -> Result<B::V>,
-) -> Result<B::V> {
-    let dtype = merged_float(b, op, x, y)?;
-    let shape = b.ty(x).shape.broadcast_with(op, &b.ty(y).shape)?;
-    let operand = |b: &mut B, x: &B::V| {
-        let x = b.as_type(x, working_dtype(dtype))?;
-        if b.ty(&x).shape == shape { Ok(x) } else { b.broadcast(x, shape.clone(), Axes::All) }
-    };
-    let (x, y) = (operand(b, x)?, operand(b, y)?);
-    let value = function(b, &x, &y)?;
-    b.as_type(value, dtype)
-}
 
 /// A value with a gradient rule: `rule` maps its cotangent and the inputs to one cotangent for each input.
 fn with_gradient<B: Builder>(

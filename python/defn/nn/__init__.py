@@ -1,0 +1,35 @@
+"""Functions of neural networks: activations.
+
+They have no state: what a layer learns is an argument, and a model is a function of its parameters.
+Floats keep their dtype, and those of 8 and 16 bits are computed in f32. Values and derivatives are
+finite for all finite operands.
+
+>>> w = dn.tensor([[1.0, -1.0], [0.5, 2.0]])
+>>> dn.nn.relu(dn.tensor([1.0, 2.0]) @ w).to_list()
+[2.0, 3.0]
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from defn.nn import activation as _activation
+from defn.nn.activation import *
+
+__all__: list[str] = []
+__all__ += _activation.__all__
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Raise an error that suggests the name to use instead."""
+        from defn._names import unknown_name
+
+        raise unknown_name("defn.nn has nothing", name, sys.modules[__name__])
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return list(__all__)
