@@ -155,3 +155,196 @@ def test_bfloat16_is_rounded_once() -> None:
     got = np.asarray(dn.nn.gelu(x))
     want = np.asarray(dn.nn.gelu(x.astype(np.float32))).astype(ml_dtypes.bfloat16)
     assert (got == want).all()
+
+
+def softmax_mask(shape: tuple[int, ...]) -> np.ndarray:
+    """Some elements, and in the second row none."""
+    mask = np.cos(np.arange(np.prod(shape))).reshape(shape) > -0.3
+    mask[1] = False
+    return mask
+
+
+LOGITS = np.sin(np.arange(20.0) * 3).reshape(4, 5) * 6
+CLASSES = np.array([4, 0, 2, 2])
+P = np.abs(np.cos(np.arange(20.0))).reshape(4, 5)
+P /= P.sum(-1, keepdims=True)
+P[0] = [0, 0, 1, 0, 0]
+SIGNS = np.where(np.arange(20) % 3 == 0, 1.0, -1.0).reshape(4, 5)
+
+# Ours, those of JAX or of optax, and the arguments that have gradients.
+ROWS: dict[str, tuple[Any, Any, tuple[np.ndarray, ...]]] = {
+    "softmax": (dn.nn.softmax, lambda j, o, x: j.nn.softmax(x), (LOGITS,)),
+    "softmax(0)": (lambda x: dn.nn.softmax(x, 0), lambda j, o, x: j.nn.softmax(x, 0), (LOGITS,)),
+    "softmax(where)": (
+        lambda x: dn.nn.softmax(x, where=softmax_mask((4, 5))),
+        lambda j, o, x: j.nn.softmax(x, where=softmax_mask((4, 5))),
+        (LOGITS,),
+    ),
+    "log_softmax": (dn.nn.log_softmax, lambda j, o, x: j.nn.log_softmax(x), (LOGITS,)),
+    "standardize": (dn.nn.standardize, lambda j, o, x: j.nn.standardize(x), (LOGITS,)),
+    "cross_entropy of classes": (
+        lambda x: dn.nn.cross_entropy(x, CLASSES),
+        lambda j, o, x: o.softmax_cross_entropy_with_integer_labels(x, CLASSES),
+        (LOGITS,),
+    ),
+    "cross_entropy of classes along 0": (
+        lambda x: dn.nn.cross_entropy(x, CLASSES, axis=0),
+        lambda j, o, x: o.softmax_cross_entropy_with_integer_labels(x, CLASSES, axis=0),
+        (LOGITS.T,),
+    ),
+    "cross_entropy of probabilities": (
+        dn.nn.cross_entropy,
+        lambda j, o, x, p: o.softmax_cross_entropy(x, p),
+        (LOGITS, P),
+    ),
+    "binary_cross_entropy": (
+        dn.nn.binary_cross_entropy,
+        lambda j, o, x, p: o.sigmoid_binary_cross_entropy(x, p),
+        (LOGITS, P),
+    ),
+    "squared_error": (dn.nn.squared_error, lambda j, o, x, y: o.squared_error(x, y), (LOGITS, P)),
+    "half of squared_error": (
+        lambda x, y: 0.5 * dn.nn.squared_error(x, y),
+        lambda j, o, x, y: o.l2_loss(x, y),
+        (LOGITS, P),
+    ),
+    "absolute_error": (
+        dn.nn.absolute_error,
+        lambda j, o, x, y: j.numpy.abs(x - y),
+        (LOGITS, P),
+    ),
+    "huber": (dn.nn.huber, lambda j, o, x, y: o.huber_loss(x, y), (LOGITS, P)),
+    "huber(2)": (
+        lambda x, y: dn.nn.huber(x, y, 2.0),
+        lambda j, o, x, y: o.huber_loss(x, y, delta=2.0),
+        (LOGITS, P),
+    ),
+    "log_cosh": (dn.nn.log_cosh, lambda j, o, x, y: o.log_cosh(x, y), (LOGITS, P)),
+    "hinge": (dn.nn.hinge, lambda j, o, x, y: o.hinge_loss(x, y), (LOGITS, SIGNS)),
+    "cosine_similarity": (
+        dn.nn.cosine_similarity,
+        lambda j, o, x, y: o.cosine_similarity(x, y, epsilon=1e-8),
+        (LOGITS, P),
+    ),
+    "kl_divergence": (
+        dn.nn.kl_divergence,
+        lambda j, o, x, y: o.kl_divergence(x, y),
+        (np.log(P[::-1] + 0.1), P),
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f64"])
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_and_losses_are_those_of_jax(name: str, dtype: str) -> None:
+    jax, optax = pytest.importorskip("jax"), pytest.importorskip("optax")
+    ours, theirs, arrays = ROWS[name]
+    arrays = tuple(array.astype(NUMPY[dtype]) for array in arrays)
+    # In bf16 JAX rounds each operation, and this library only results: the oracle computes in f32.
+    wide = tuple(a.astype(np.float32) if dtype == "bf16" else a for a in arrays)
+    with jax.enable_x64(True):
+        want, pull = jax.vjp(lambda *args: theirs(jax, optax, *args), *wide)
+        weights = np.cos(np.arange(want.size)).reshape(want.shape).astype(NUMPY[dtype])
+        slopes = pull(weights.astype(want.dtype))
+        tangent = jax.jvp(lambda *args: theirs(jax, optax, *args), wide, wide)[1]
+    got, own_pull = dn.vjp(ours, *arrays)
+    assert got.dtype == dtype
+    ulps = 2 if dtype == "bf16" else 64
+    near(got, want, dtype, ulps)
+    for slope, own in zip(slopes, own_pull(weights), strict=True):
+        # The slope of 0 log(0) is infinite; JAX and this library differ in what they give.
+        inside = arrays[1].astype(np.float64) != 0 if name == "kl_divergence" else slice(None)
+        near(np.asarray(own)[inside], np.asarray(slope)[inside], dtype, ulps)
+    near(dn.jvp(ours, arrays, arrays)[1], tangent, dtype, 4 * ulps)
+
+
+def test_one_hot_is_jaxs() -> None:
+    jax = pytest.importorskip("jax")
+    labels = np.array([[0, 2, -1], [5, 1, 3]])
+    for axis in (-1, 0, 1):
+        want = np.asarray(jax.nn.one_hot(labels, 4, axis=axis))
+        got = dn.nn.one_hot(labels, 4, axis=axis)
+        assert got.dtype == "f32"
+        assert np.array_equal(np.asarray(got), want)
+    assert dn.nn.one_hot(labels, 4, dtype="bool").dtype == "bool"
+    assert dn.nn.one_hot(dn.tensor([3, 0], dtype="u2"), 4).to_list() == [
+        [0.0, 0.0, 0.0, 1.0],
+        [1.0, 0.0, 0.0, 0.0],
+    ]
+    assert dn.nn.one_hot(dn.tensor(1, names=[]), 0).shape == (0,)
+
+
+def test_a_class_out_of_range_is_an_error_or_nan() -> None:
+    for labels in ([0, 5, 1, 1], [0, -1, 1, 1]):
+        with pytest.raises(dn.BoundsError, match=r"must be in 0\.\.5"):
+            dn.nn.cross_entropy(LOGITS, dn.tensor(labels))
+        loss = dn.jit(dn.nn.cross_entropy)(LOGITS, dn.tensor(labels))
+        assert np.isnan(np.asarray(loss)).tolist() == [False, True, False, False]
+        slope = dn.grad(lambda x, y: dn.sum(dn.nn.cross_entropy(x, y)))(LOGITS, dn.tensor(labels))
+        assert np.isfinite(np.asarray(slope)).all()
+    for dtype in ("u8", "s8", "u64"):
+        labels = dn.tensor(CLASSES, dtype=dtype)
+        near(dn.nn.cross_entropy(LOGITS, labels), dn.nn.cross_entropy(LOGITS, CLASSES), "f64")
+
+
+def test_one_class_for_all_examples_broadcasts() -> None:
+    want = dn.nn.cross_entropy(LOGITS, np.array([3, 3, 3, 3]))
+    assert np.array_equal(np.asarray(dn.nn.cross_entropy(LOGITS, 3)), np.asarray(want))
+    assert np.array_equal(np.asarray(dn.vmap(lambda x: dn.nn.cross_entropy(x, 3))(LOGITS)), want)
+
+
+def test_infinite_logits() -> None:
+    """Classes that are excluded by a logit of -inf take no part, also in gradients."""
+    x = dn.tensor([0.0, -np.inf, 1.0])
+    for labels in (dn.tensor(0), dn.tensor([0.5, 0.0, 0.5])):
+        loss, slope = dn.value_and_grad(dn.nn.cross_entropy)(x, labels)
+        assert np.isfinite(float(loss))
+        assert np.isfinite(np.asarray(slope)).all()
+        assert float(slope[1]) == 0.0
+    assert float(dn.nn.cross_entropy(x, 1)) == np.inf
+    assert dn.nn.binary_cross_entropy(
+        dn.tensor([np.inf, -np.inf]), dn.tensor([1, 0])
+    ).to_list() == [
+        0.0,
+        0.0,
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f16", "f64"])
+def test_losses_of_large_operands_are_finite(dtype: str) -> None:
+    greatest = GREATEST[dtype] / 4
+    x = np.array([greatest, -greatest, 0.0, 1.0]).astype(NUMPY[dtype])
+    y = np.array([0.0, 1.0, 0.0, 1.0]).astype(NUMPY[dtype])
+    for loss in (dn.nn.huber, dn.nn.log_cosh, dn.nn.binary_cross_entropy, dn.nn.absolute_error):
+        for argnums in (0, 1):
+            slope = dn.grad(lambda *args, f=loss: dn.sum(f(*args)), argnums=argnums)(x, y)
+            if loss is not dn.nn.binary_cross_entropy or argnums == 0:
+                assert (np.abs(np.asarray(slope).astype(np.float64)) <= 1).all()
+        assert np.isfinite(np.asarray(loss(x, y)).astype(np.float64)).all()
+    assert np.isfinite(float(dn.nn.cross_entropy(x, 0)))
+    cosine, slope = dn.value_and_grad(dn.nn.cosine_similarity)(x, x)
+    assert float(cosine) == pytest.approx(1, abs=4 * EPSILON[dtype])
+    assert np.isfinite(np.asarray(slope).astype(np.float64)).all()
+
+
+def test_second_derivatives_at_equal_operands() -> None:
+    for loss in (dn.nn.squared_error, dn.nn.huber, dn.nn.log_cosh):
+        second = dn.grad(lambda x, f=loss: dn.grad(lambda x: f(x, 1.0))(x))(dn.tensor(1.0))
+        assert float(second) == (2.0 if loss is dn.nn.squared_error else 1.0)
+
+
+def test_log_cosh_keeps_its_digits_near_zero() -> None:
+    x = np.array([1e-4, 1e-3, 0.1, 0.9999, 1.0, 3.0])
+    got = np.asarray(dn.nn.log_cosh(x.astype(np.float32), 0.0)).astype(np.float64)
+    want = np.asarray(dn.nn.log_cosh(x.astype(np.float32).astype(np.float64), 0.0))
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_vectors_of_zeros_have_the_cosine_zero() -> None:
+    x = dn.tensor([0.0, 0.0])
+    cosine, slope = dn.value_and_grad(dn.nn.cosine_similarity)(x, dn.tensor([1.0, 0.0]))
+    assert float(cosine) == 0.0
+    assert np.isfinite(np.asarray(slope)).all()
+    # Of a vector with one element, the slope along it is 0.
+    slope = dn.grad(dn.nn.cosine_similarity)(dn.tensor([2.0, 0.0]), dn.tensor([1.0, 1.0]))
+    np.testing.assert_allclose(np.asarray(slope), [0.0, 0.5 / np.sqrt(2)], atol=1e-6)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from cases import float_ulps
-from cases.dtypes import REAL
-from cases.elementwise import transcendental
+import defn as dn
+from cases import Case, between, float_ulps, positive, small
+from cases.dtypes import FLOATS, INTEGERS, REAL
+from cases.elementwise import KEPT, binary, floating, transcendental, unary
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848, 1.0507009873554804934
 
@@ -28,6 +29,81 @@ def approximate_gelu(x):
 
 def hard_sigmoid(x):
     return np.clip(x + 3, 0, 6) / 6
+
+
+def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def standardize(x, eps=1e-5):
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + eps)
+
+
+def one_hot(x):
+    return x[..., None] == np.arange(3)
+
+
+def loss(name, oracle, **options):
+    """A function of each element of two operands."""
+    defaults = {
+        "dtypes": REAL,
+        "module": "nn",
+        "draw": small,
+        "out": "float",
+        "ulps": float_ulps(8),
+        "scale": 1.0,
+    }
+    return binary(name, floating(oracle), **{**defaults, **options})
+
+
+def rows(name, oracle, **options):
+    """A function along the last axis."""
+    defaults = {
+        "dtypes": REAL,
+        "module": "nn",
+        "names": KEPT,
+        "draw": small,
+        "out": "float",
+        "ulps": float_ulps(16),
+        "scale": 1.0,
+    }
+    return Case(name, floating(oracle), **{**defaults, **options})
+
+
+def binary_cross_entropy(x, y):
+    return y * np.logaddexp(0, -x) + (1 - y) * np.logaddexp(0, x)
+
+
+def huber(x, y):
+    size = np.abs(x - y)
+    return np.where(size <= 0.75, 0.5 * size * size, 0.75 * (size - 0.375))
+
+
+def log_cosh(x, y):
+    size = np.abs(x - y)
+    far = size + np.log1p(np.exp(-2 * size)) - np.log(2)
+    return np.where(size < 1, np.log1p(2 * np.sinh(np.minimum(size, 1) / 2) ** 2), far)
+
+
+def cosine(x, y):
+    def unit(x):
+        return x / np.maximum(np.sqrt((x * x).sum(-1, keepdims=True)), 1e-8)
+
+    return (unit(x) * unit(y)).sum(-1)
+
+
+def kl_divergence(x, y):
+    with np.errstate(all="ignore"):
+        return np.where(y == 0, 0, y * (np.log(y) - x)).sum(-1)
+
+
+def of_probabilities(x, p):
+    return -(p * np.log(softmax(x))).sum(-1)
+
+
+def of_classes(x):
+    return -np.log(softmax(x))[np.arange(2), [2, 0]]
 
 
 CASES = [
@@ -70,5 +146,63 @@ CASES = [
         shapes=((2, 3),),
         label="first-axis",
         names=((("x", None),), ("x", None)),
+    ),
+    rows("softmax", softmax),
+    rows(
+        "softmax",
+        lambda x: softmax(x, (0, 1)),
+        call=lambda f, x: f(x, axes=None),
+        label="all-axes",
+    ),
+    rows(
+        "softmax",
+        lambda x: np.concatenate([softmax(x[:, :2]), 0 * x[:, :1]], -1),
+        call=lambda f, x: f(x, where=dn.tensor([True, True, False])),
+        label="masked",
+    ),
+    rows("log_softmax", lambda x: np.log(softmax(x))),
+    rows("standardize", standardize, ulps=float_ulps(64)),
+    unary(
+        "one_hot",
+        one_hot,
+        call=lambda f, x: f(x, 3),
+        dtypes=INTEGERS,
+        module="nn",
+        draw=between(-2, 4),
+        out="f32",
+        names=((("x", None),), ("x", None, None)),
+        grad=None,
+    ),
+    rows(
+        "cross_entropy",
+        of_classes,
+        call=lambda f, x: f(x, dn.tensor([2, 0])),
+        label="classes",
+        names=((("x", None),), ("x",)),
+    ),
+    rows(
+        "cross_entropy",
+        of_probabilities,
+        shapes=((2, 3),) * 2,
+        draw=(small, between(0.0, 1.0)),
+        dtypes=FLOATS,
+        names=((("x", None), ("x", None)), ("x",)),
+        label="probabilities",
+    ),
+    loss("binary_cross_entropy", binary_cross_entropy, label="finite"),
+    loss("squared_error", lambda x, y: (x - y) ** 2),
+    loss("absolute_error", lambda x, y: np.abs(x - y), ulps=1),
+    loss("huber", huber, call=lambda f, x, y: f(x, y, 0.75)),
+    loss("log_cosh", log_cosh),
+    loss("hinge", lambda x, y: np.maximum(1 - x * y, 0)),
+    loss(
+        "cosine_similarity", cosine, names=((("x", None), ("x", None)), ("x",)), ulps=float_ulps(16)
+    ),
+    loss(
+        "kl_divergence",
+        kl_divergence,
+        draw=(small, positive),
+        names=((("x", None), ("x", None)), ("x",)),
+        ulps=float_ulps(16),
     ),
 ]

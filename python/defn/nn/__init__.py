@@ -1,4 +1,4 @@
-"""Functions of neural networks: activations.
+"""Functions of neural networks: activations, normalizations and losses.
 
 They have no state: what a layer learns is an argument, and a model is a function of its parameters.
 Floats keep their dtype, and those of 8 and 16 bits are computed in f32. Values and derivatives are
@@ -15,10 +15,16 @@ import sys
 from typing import TYPE_CHECKING
 
 from defn.nn import activation as _activation
+from defn.nn import loss as _loss
+from defn.nn import normalize as _normalize
 from defn.nn.activation import *
+from defn.nn.loss import *
+from defn.nn.normalize import *
 
 __all__: list[str] = []
 __all__ += _activation.__all__
+__all__ += _loss.__all__
+__all__ += _normalize.__all__
 
 
 if not TYPE_CHECKING:

@@ -83,7 +83,7 @@ use crate::graph::Value;
 use crate::location::Location;
 use crate::op::Op;
 use crate::scalar::{Number, Scalar};
-use crate::shape::TensorType;
+use crate::shape::{Axis, TensorType};
 use crate::tensor::Tensor;
 
 /// What to do where the values that decide a size are unknown.
@@ -193,6 +193,21 @@ pub trait Builder {
     /// As [`Builder::require_values`] and [`Builder::emit`].
     fn true_positions(&mut self, op: &'static str, mask: &Self::V) -> Result<Self::V> {
         Err(ErrorKind::NoValues { op, got: self.ty(mask), hint: SIZE_HINT }.into())
+    }
+
+    /// Requires that labels are classes on an axis of a type, where their elements are known and can be read without
+    /// waiting for a device.
+    ///
+    /// # Errors
+    /// A label out of range.
+    fn require_labels(
+        &self,
+        _op: &'static str,
+        _labels: &Self::V,
+        _of: &TensorType,
+        _axis: Axis,
+    ) -> Result<()> {
+        Ok(())
     }
 
     /// A value with its vectorized axes, if any, in the order of those of the operands.

@@ -3,8 +3,10 @@
 use super::composite::along;
 use super::{Arg, Builder, Composite};
 use crate::compose::nn;
-use crate::error::Result;
-use crate::shape::AxisRef;
+use crate::dtype::{DType, Kind};
+use crate::error::{ErrorKind, Result};
+use crate::scalar::Number;
+use crate::shape::{Axes, Axis, AxisRef};
 
 /// Declares methods of one operand.
 macro_rules! activations {
@@ -17,6 +19,24 @@ macro_rules! activations {
             let x = self.operand(x)?;
             self.composite(Composite::new(stringify!($name), &[$($bits)?]), [x], &|b, [x]| {
                 nn::$name(b, x $(, $option)?)
+            })
+        }
+    )*};
+}
+
+/// Declares methods of two operands that broadcast.
+macro_rules! errors {
+    ($($(#[$doc:meta])* $name:ident($x:ident, $y:ident $(, $option:ident: $ty:ty => $bits:expr)?);)*) => {$(
+        $(#[$doc])*
+        fn $name(
+            &mut self,
+            $x: impl Into<Arg<Self::V>>,
+            $y: impl Into<Arg<Self::V>>,
+            $($option: $ty,)?
+        ) -> Result<Self::V> {
+            let (x, y) = self.weak_pair_widened(stringify!($name), $x, $y, |_| DType::F32)?;
+            self.composite(Composite::new(stringify!($name), &[$($bits)?]), [x, y], &|b, [x, y]| {
+                nn::$name(b, x, y $(, $option)?)
             })
         }
     )*};
@@ -73,6 +93,197 @@ pub trait BuildNn: Builder + Sized {
         along(self, "glu", [x], Some(&axis.into()), &[], &|b, [x], axis| {
             nn::glu(b, x, axis.expect("an axis was given"))
         })
+    }
+
+    /// `exp(x)` divided by its sum over axes, where elements that the mask does not select count for nothing: they are
+    /// 0, and so is everything where none is selected.
+    ///
+    /// # Errors
+    /// A complex operand, axes that it does not have or that are repeated, and a mask that does not broadcast to it.
+    fn softmax(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+        mask: Option<Arg<Self::V>>,
+    ) -> Result<Self::V> {
+        over_axes(self, "softmax", x.into(), &axes.into(), mask, &nn::softmax)
+    }
+
+    /// The logarithm of `softmax`, without its rounding to 0: `x - logsumexp(x)`. It is -inf where the mask does not
+    /// select.
+    ///
+    /// # Errors
+    /// As [`BuildNn::softmax`].
+    fn log_softmax(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+        mask: Option<Arg<Self::V>>,
+    ) -> Result<Self::V> {
+        over_axes(self, "log_softmax", x.into(), &axes.into(), mask, &nn::log_softmax)
+    }
+
+    /// `(x - mean) / sqrt(variance + eps)`, with both over axes.
+    ///
+    /// # Errors
+    /// A complex operand, and axes that it does not have or that are repeated.
+    fn standardize(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+        eps: f64,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let axes = self.ty(&x).shape.resolve_all("standardize", &axes.into())?;
+        self.composite(Composite::over("standardize", &[eps.to_bits()], &axes), [x], &|b, [x]| {
+            nn::standardize(b, x, &axes, eps)
+        })
+    }
+
+    /// One at the position of each label along a new axis, else zero. A label out of range has no one.
+    ///
+    /// # Errors
+    /// Labels that are not integers, and a position that the new axis cannot have.
+    fn one_hot(
+        &mut self,
+        labels: impl Into<Arg<Self::V>>,
+        classes: usize,
+        dtype: DType,
+        axis: i64,
+    ) -> Result<Self::V> {
+        let labels = self.operand(labels)?;
+        nn::one_hot(self, &labels, classes, dtype, axis)
+    }
+
+    /// The negative logarithm of the probability that `softmax` of the logits gives to each label. Labels that are
+    /// integers are classes, and have the logits' shape without the axis; floats are probabilities of all classes.
+    /// A class out of range is an error where it is known, and makes NaN in a program.
+    ///
+    /// # Errors
+    /// Complex logits, labels that are bools or complex or do not fit the logits' shape, an axis that there is not, and
+    /// a known class out of range.
+    fn cross_entropy(
+        &mut self,
+        logits: impl Into<Arg<Self::V>>,
+        labels: impl Into<Arg<Self::V>>,
+        axis: impl Into<AxisRef>,
+    ) -> Result<Self::V> {
+        let (op, logits, labels) = ("cross_entropy", self.operand(logits)?, labels.into());
+        let ty = self.ty(&logits);
+        let axis = ty.shape.resolve(op, &axis.into())?;
+        if let Arg::Number(label @ Number::Int(number)) = labels
+            && !(0..ty.shape[axis] as i128).contains(&number)
+        {
+            return Err(ErrorKind::Label { op, label, got: ty, axis: axis.index() }.into());
+        }
+        let labels = self.operand(labels)?;
+        match self.ty(&labels).dtype.kind() {
+            Kind::Unsigned | Kind::Signed => {
+                nn::classes_shape(&ty, &self.ty(&labels), axis)?;
+                self.require_labels(op, &labels, &ty, axis)?;
+            }
+            Kind::Bool | Kind::Float | Kind::Complex => {}
+        }
+        self.composite(Composite::over(op, &[], &[axis]), [logits, labels], &|b, [logits, labels]| {
+            nn::cross_entropy(b, logits, labels, axis)
+        })
+    }
+
+    errors! {
+        /// The negative logarithm of the probability that `sigmoid` of a logit gives to a label of 0 or 1, or to a
+        /// probability in between.
+        ///
+        /// # Errors
+        /// Complex operands, and shapes that do not broadcast.
+        binary_cross_entropy(logits, labels);
+        /// `(x - y)^2`.
+        ///
+        /// # Errors
+        /// Complex operands, and shapes that do not broadcast.
+        squared_error(x, y);
+        /// `|x - y|`.
+        ///
+        /// # Errors
+        /// Complex operands, and shapes that do not broadcast.
+        absolute_error(x, y);
+        /// Half the square of an error up to `delta`, and beyond it the line that continues it.
+        ///
+        /// # Errors
+        /// Complex operands, shapes that do not broadcast, and a `delta` that is not positive.
+        huber(x, y, delta: f64 => delta.to_bits());
+        /// `log(cosh(x - y))` without overflow.
+        ///
+        /// # Errors
+        /// Complex operands, and shapes that do not broadcast.
+        log_cosh(x, y);
+        /// `1 - scores * labels` where it is positive, else 0, for labels of -1 and 1.
+        ///
+        /// # Errors
+        /// Complex operands, and shapes that do not broadcast.
+        hinge(scores, labels);
+    }
+
+    /// The cosine of the angle between vectors along an axis of the operands broadcast together, whose norms count as
+    /// at least `eps`.
+    ///
+    /// # Errors
+    /// Complex operands, shapes that do not broadcast, an axis that there is not, and an `eps` that is not positive.
+    fn cosine_similarity(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        y: impl Into<Arg<Self::V>>,
+        axis: impl Into<AxisRef>,
+        eps: f64,
+    ) -> Result<Self::V> {
+        let op = "cosine_similarity";
+        if eps.is_nan() || eps <= 0.0 {
+            let (option, given, required) = ("eps", eps.to_string(), "a number above 0".to_owned());
+            return Err(ErrorKind::OptionValue { op, option, given, required }.into());
+        }
+        let (x, y) = self.weak_pair_widened(op, x, y, |_| DType::F32)?;
+        let axis = self.ty(&x).shape.broadcast_with(op, &self.ty(&y).shape)?.resolve(op, &axis.into())?;
+        self.composite(Composite::over(op, &[eps.to_bits()], &[axis]), [x, y], &|b, [x, y]| {
+            nn::cosine_similarity(b, x, y, axis, eps)
+        })
+    }
+
+    /// The sum over an axis of `targets * (log(targets) - log_predictions)`.
+    ///
+    /// # Errors
+    /// Complex operands, shapes that do not broadcast, and an axis that there is not.
+    fn kl_divergence(
+        &mut self,
+        log_predictions: impl Into<Arg<Self::V>>,
+        targets: impl Into<Arg<Self::V>>,
+        axis: impl Into<AxisRef>,
+    ) -> Result<Self::V> {
+        let op = "kl_divergence";
+        let (x, y) = self.weak_pair_widened(op, log_predictions, targets, |_| DType::F32)?;
+        let axis = self.ty(&x).shape.broadcast_with(op, &self.ty(&y).shape)?.resolve(op, &axis.into())?;
+        self.composite(Composite::over(op, &[], &[axis]), [x, y], &|b, [x, y]| {
+            nn::kl_divergence(b, x, y, axis)
+        })
+    }
+}
+
+/// A function over axes of one operand, and where there is a mask, of the elements that it selects.
+fn over_axes<B: Builder>(
+    b: &mut B,
+    op: &'static str,
+    x: Arg<B::V>,
+    axes: &Axes,
+    mask: Option<Arg<B::V>>,
+    body: &dyn Fn(&mut B, &B::V, &[Axis], Option<&B::V>) -> Result<B::V>,
+) -> Result<B::V> {
+    let x = b.operand(x)?;
+    let axes = b.ty(&x).shape.resolve_all(op, axes)?;
+    let function = Composite::over(op, &[], &axes);
+    match mask {
+        None => b.composite(function, [x], &|b, [x]| body(b, x, &axes, None)),
+        Some(mask) => {
+            let mask = b.operand(mask)?;
+            b.composite(function, [x, mask], &|b, [x, mask]| body(b, x, &axes, Some(mask)))
+        }
     }
 }
 

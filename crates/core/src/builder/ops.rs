@@ -30,7 +30,7 @@ use crate::location::{Location, during};
 use crate::memory;
 use crate::op::Op;
 use crate::scalar::{Number, Scalar};
-use crate::shape::{Axes, AxisList, Shape, TensorType};
+use crate::shape::{Axes, Axis, AxisList, Shape, TensorType};
 use crate::tensor::{Data, Tensor};
 use crate::trace;
 use crate::vectorize::{self, position};
@@ -362,6 +362,27 @@ impl Builder for Ops {
         let backend = buffer.backend();
         let buffer = backend.from_host(&ty, HostMemory::new(Arc::new(bytes)))?;
         Ok(Tensor::concrete(ty, buffer))
+    }
+
+    fn require_labels(&self, op: &'static str, labels: &Tensor, of: &TensorType, axis: Axis) -> Result<()> {
+        let Some(buffer) = labels.buffer() else { return Ok(()) };
+        // A tensor that a definition captures is an input of its program.
+        if trace::depth() > 0 || !buffer.backend().checks_positions_eagerly() {
+            return Ok(());
+        }
+        let (dtype, classes) = (labels.ty().dtype, of.shape[axis] as i128);
+        let memory = labels.host_bytes(op)?;
+        for bytes in memory.bytes().chunks_exact(dtype.storage_bytes()) {
+            let label = Scalar::from_bytes(dtype, bytes).value();
+            let is_class = match label {
+                Number::Int(label) => (0..classes).contains(&label),
+                Number::Bool(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_) => false,
+            };
+            if !is_class {
+                return Err(ErrorKind::Label { op, label, axis: axis.index(), got: of.clone() }.into());
+            }
+        }
+        Ok(())
     }
 
     fn order_vectorized_axes(&mut self, value: Tensor, operands: &[&Arg<Tensor>]) -> Result<Tensor> {

@@ -516,7 +516,7 @@ fn flattened(ty: &TensorType, axes: &[Axis]) -> Result<Shape> {
 }
 
 /// The position of a new axis.
-fn insertion_index(op: &'static str, axis: i64, shape: &Shape) -> Result<usize> {
+pub(crate) fn insertion_index(op: &'static str, axis: i64, shape: &Shape) -> Result<usize> {
     let positions = shape.rank() as i64 + 1;
     if (-positions..positions).contains(&axis) {
         return Ok(axis.rem_euclid(positions) as usize);

@@ -145,7 +145,7 @@ impl ErrorKind {
             | Predicate { .. }
             | ArgumentType { .. }
             | ArgumentCount { .. } => ErrorClass::Shape,
-            IndexRange { .. } | StartRange { .. } | NothingToTake { .. } => ErrorClass::Bounds,
+            IndexRange { .. } | StartRange { .. } | NothingToTake { .. } | Label { .. } => ErrorClass::Bounds,
             NamesLength { .. }
             | NamesConflict { .. }
             | NamesRepeated { .. }

@@ -4,8 +4,16 @@
 //! derivatives are finite for all finite operands.
 
 mod activation;
+mod loss;
+mod normalize;
 
 pub use activation::{
     celu, elu, gelu, glu, hard_sigmoid, hard_silu, hard_tanh, leaky_relu, log_sigmoid, mish, relu, relu6,
     selu, silu, softplus, softsign,
 };
+pub(crate) use loss::classes_shape;
+pub use loss::{
+    absolute_error, binary_cross_entropy, cosine_similarity, cross_entropy, hinge, huber, kl_divergence,
+    log_cosh, squared_error,
+};
+pub use normalize::{log_softmax, one_hot, softmax, standardize};
