@@ -124,6 +124,7 @@ PAGES = [
     "cpu.md",
     "definitions.md",
     "gradients.md",
+    "nn.md",
     "streams-and-hooks.md",
     "vectorization.md",
 ]

@@ -287,6 +287,15 @@ def test_a_class_out_of_range_is_an_error_or_nan() -> None:
         near(dn.nn.cross_entropy(LOGITS, labels), dn.nn.cross_entropy(LOGITS, CLASSES), "f64")
 
 
+def test_checks_find_a_class_out_of_range() -> None:
+    with dn.checks("nan", "inf"):
+        for function in (dn.nn.cross_entropy, dn.jit(dn.nn.cross_entropy)):
+            assert np.isfinite(np.asarray(function(LOGITS, CLASSES))).all()
+        with pytest.raises(dn.NonFiniteError, match="has a NaN"):
+            dn.jit(dn.nn.cross_entropy)(LOGITS, CLASSES + 1)
+        assert np.isfinite(np.asarray(dn.nn.softmax(LOGITS, where=LOGITS > 0))).all()
+
+
 def test_one_class_for_all_examples_broadcasts() -> None:
     want = dn.nn.cross_entropy(LOGITS, np.array([3, 3, 3, 3]))
     assert np.array_equal(np.asarray(dn.nn.cross_entropy(LOGITS, 3)), np.asarray(want))
@@ -348,3 +357,79 @@ def test_vectors_of_zeros_have_the_cosine_zero() -> None:
     # Of a vector with one element, the slope along it is 0.
     slope = dn.grad(dn.nn.cosine_similarity)(dn.tensor([2.0, 0.0]), dn.tensor([1.0, 1.0]))
     np.testing.assert_allclose(np.asarray(slope), [0.0, 0.5 / np.sqrt(2)], atol=1e-6)
+
+
+SCALE, BIAS = np.linspace(0.5, 2, 5), np.linspace(-1, 1, 5)
+
+
+def scaled(jax: Any, x: Any, scale: Any, bias: Any, axes: Any) -> Any:
+    return jax.nn.standardize(x, axis=axes, epsilon=1e-5) * scale + bias
+
+
+NORMS: dict[str, tuple[Any, Any]] = {
+    "layer_norm": (
+        lambda x, s, b: dn.nn.layer_norm(x, scale=s, bias=b),
+        lambda jax, x, s, b: scaled(jax, x, s, b, -1),
+    ),
+    "batch_norm": (
+        lambda x, s, b: dn.nn.batch_norm(x, scale=s, bias=b)[0],
+        lambda jax, x, s, b: scaled(jax, x, s, b, 0),
+    ),
+    "group_norm of one channel": (
+        lambda x, s, b: dn.nn.group_norm(dn.new_axis(x, -1), 1, scale=s, bias=b)[..., 0],
+        lambda jax, x, s, b: scaled(jax, x, s, b, -1),
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f64"])
+@pytest.mark.parametrize("name", NORMS)
+def test_normalizations_are_those_of_jax(name: str, dtype: str) -> None:
+    jax = pytest.importorskip("jax")
+    ours, theirs = NORMS[name]
+    arrays = tuple(array.astype(NUMPY[dtype]) for array in (LOGITS, SCALE, BIAS))
+    wide = tuple(a.astype(np.float32) if dtype == "bf16" else a for a in arrays)
+    weights = np.cos(np.arange(20)).reshape(4, 5).astype(NUMPY[dtype])
+    with jax.enable_x64(True):
+        want, pull = jax.vjp(lambda *args: theirs(jax, *args), *wide)
+        slopes = pull(weights.astype(want.dtype))
+    got, own_pull = dn.vjp(ours, *arrays)
+    assert got.dtype == dtype
+    ulps = 2 if dtype == "bf16" else 64
+    near(got, want, dtype, ulps)
+    for slope, own in zip(slopes, own_pull(weights), strict=True):
+        near(own, slope, dtype, ulps)
+
+
+def test_the_statistics_of_a_batch() -> None:
+    """They are f32 for a batch in bf16, as running means need."""
+    x = LOGITS.astype(ml_dtypes.bfloat16)
+    wide = x.astype(np.float32)
+    _, mean, variance = dn.nn.batch_norm(x)
+    assert mean.dtype == variance.dtype == "f32"
+    near(mean, wide.mean(0), "f32")
+    near(variance, wide.var(0), "f32")
+    y, given, _ = dn.nn.batch_norm(x, mean=mean, variance=variance)
+    assert y.dtype == "bf16"
+    assert np.array_equal(np.asarray(given), np.asarray(mean))
+    assert np.array_equal(np.asarray(y), np.asarray(dn.nn.batch_norm(x)[0]))
+
+
+def test_normalizations_of_one_example() -> None:
+    """What is normalized within an example is the same with and without an axis of examples."""
+    x = np.sin(np.arange(48.0) * 2).reshape(2, 4, 6)
+    for batched, alone in (
+        (dn.nn.layer_norm, dn.nn.layer_norm),
+        (
+            lambda x: dn.nn.group_norm(x, 2),
+            lambda x: dn.nn.group_norm(x, 2, axis=0, batch_axes=[]),
+        ),
+    ):
+        near(dn.vmap(alone)(x), batched(x), "f64")
+
+
+def test_far_rows_keep_their_variance() -> None:
+    """The mean of the squares minus the square of the mean would be 0 or negative."""
+    x = np.array([1e4 + 1, 1e4 - 1, 1e4 + 1, 1e4 - 1], np.float32)
+    near(dn.nn.layer_norm(x, eps=0.0), [1, -1, 1, -1], "f32")
+    near(dn.nn.standardize(x, eps=0.0), [1, -1, 1, -1], "f32")

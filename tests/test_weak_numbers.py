@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 
 import defn as dn
+from cases import weak_nn, weak_numbers
 from cases.dtypes import EPSILON, NUMPY, is_complex, is_float
-from cases.weak_numbers import CASES, DRAWN, EXCUSED, Row, together, wide
+from cases.weak_numbers import DRAWN, Row, together, wide
 from defn.tensors import ALIASES
+
+CASES = [*weak_numbers.CASES, *weak_nn.CASES]
+EXCUSED: dict[Any, str] = {**weak_numbers.EXCUSED, **weak_nn.EXCUSED}
 
 PAIRS = [
     pytest.param(row, dtype, number, id=f"{row}-{dtype}-{number}")

@@ -1638,6 +1638,42 @@ def kl_divergence(
 ) -> Tensor: ...
 def log_cosh(predictions: TensorLike, targets: TensorLike, /) -> Tensor: ...
 def squared_error(predictions: TensorLike, targets: TensorLike, /) -> Tensor: ...
+def batch_norm(
+    tensor: TensorLike,
+    axis: Axis = 1,
+    mean: TensorLike | None = None,
+    variance: TensorLike | None = None,
+    scale: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: float = 1e-05,
+    /,
+) -> tuple[Tensor, Tensor, Tensor]: ...
+def group_norm(
+    tensor: TensorLike,
+    groups: int,
+    axis: Axis = 1,
+    batch_axes: Axes = 0,
+    scale: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: float = 1e-05,
+    /,
+) -> Tensor: ...
+def layer_norm(
+    tensor: TensorLike,
+    axes: Axes | None = -1,
+    scale: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: float = 1e-05,
+    /,
+) -> Tensor: ...
+def rms_norm(
+    tensor: TensorLike,
+    axes: Axes | None = -1,
+    scale: TensorLike | None = None,
+    eps: float = 1e-06,
+    /,
+) -> Tensor: ...
+def standardize(tensor: TensorLike, axes: Axes | None = -1, eps: float = 1e-05, /) -> Tensor: ...
 def log_softmax(
     tensor: TensorLike, axes: Axes | None = -1, where: TensorLike | None = None, /
 ) -> Tensor: ...
@@ -1647,7 +1683,6 @@ def one_hot(
 def softmax(
     tensor: TensorLike, axes: Axes | None = -1, where: TensorLike | None = None, /
 ) -> Tensor: ...
-def standardize(tensor: TensorLike, axes: Axes | None = -1, eps: float = 1e-05, /) -> Tensor: ...
 def random_ball(
     key: TensorLike,
     d: int,

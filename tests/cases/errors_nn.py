@@ -28,5 +28,12 @@ ROWS: list[tuple[str, str]] = [
     ("a loss whose line begins nowhere", "dn.nn.huber(v, v, delta=0.0)"),
     ("an angle between vectors of the norm zero", "dn.nn.cosine_similarity(v, v, eps=0.0)"),
     ("a divergence along an axis that there is not", "dn.nn.kl_divergence(v, v, axis=1)"),
+    ("scales of another size", "dn.nn.layer_norm(x, scale=v[:2])"),
+    ("offsets of another rank", "dn.nn.layer_norm(x, bias=x)"),
+    ("complex scales", "dn.nn.rms_norm(v, scale=c)"),
+    ("groups that do not divide the channels", "dn.nn.group_norm(x, 2)"),
+    ("groups of channels that are examples", "dn.nn.group_norm(x, 1, axis=0)"),
+    ("a mean without a variance", "dn.nn.batch_norm(x, mean=v)"),
+    ("a variance of another size", "dn.nn.batch_norm(x, mean=v, variance=v[:2])"),
     ("a function of neural networks with another library's name", "dn.nn.swish(v)"),
 ]

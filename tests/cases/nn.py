@@ -40,6 +40,24 @@ def standardize(x, eps=1e-5):
     return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + eps)
 
 
+def affine(x, scale, bias, shape):
+    return x * scale.reshape(shape) + bias.reshape(shape)
+
+
+def rms_norm(x, scale):
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6) * scale
+
+
+def over(x, axes):
+    mean, variance = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
+    return (x - mean) / np.sqrt(variance + 1e-5)
+
+
+def group_norm(x, scale, bias):
+    grouped = over(x.reshape(2, 2, 2, 3), (2, 3)).reshape(x.shape)
+    return affine(grouped, scale, bias, (1, 4, 1))
+
+
 def one_hot(x):
     return x[..., None] == np.arange(3)
 
@@ -204,5 +222,67 @@ CASES = [
         draw=(small, positive),
         names=((("x", None), ("x", None)), ("x",)),
         ulps=float_ulps(16),
+    ),
+    rows(
+        "layer_norm",
+        lambda x, s, b: affine(over(x, (-1,)), s, b, (1, 3)),
+        call=lambda f, x, s, b: f(x, scale=s, bias=b),
+        shapes=((2, 3), (3,), (3,)),
+        names=((("x", None), (None,), (None,)), ("x", None)),
+        ulps=float_ulps(64),
+    ),
+    rows(
+        "layer_norm",
+        lambda x, s: over(x, (0, 2)) * s.T[:, None],
+        call=lambda f, x, s: f(x, [2, 0], scale=s),
+        shapes=((2, 3, 4), (4, 2)),
+        names=None,
+        ulps=float_ulps(64),
+        label="two-axes",
+    ),
+    rows(
+        "layer_norm",
+        lambda x, b: over(x, (-1,)) + b,
+        call=lambda f, x, b: f(x, bias=b),
+        shapes=((2, 3), (3,)),
+        names=None,
+        ulps=float_ulps(64),
+        label="offset",
+    ),
+    rows(
+        "rms_norm",
+        rms_norm,
+        call=lambda f, x, s: f(x, scale=s),
+        shapes=((2, 3), (3,)),
+        draw=(positive, small),
+        names=((("x", None), (None,)), ("x", None)),
+        ulps=float_ulps(32),
+    ),
+    rows(
+        "group_norm",
+        group_norm,
+        call=lambda f, x, s, b: f(x, 2, scale=s, bias=b),
+        shapes=((2, 4, 3), (4,), (4,)),
+        names=((("x", None, "y"), (None,), (None,)), ("x", None, "y")),
+        ulps=float_ulps(64),
+    ),
+    rows(
+        "batch_norm",
+        lambda x, s, b: affine(over(x, (0, 2)), s, b, (1, 3, 1)),
+        call=lambda f, x, s, b: f(x, scale=s, bias=b)[0],
+        shapes=((4, 3, 2), (3,), (3,)),
+        names=((("x", None, "y"), (None,), (None,)), ("x", None, "y")),
+        ulps=float_ulps(64),
+    ),
+    rows(
+        "batch_norm",
+        lambda x, m, v: (x - m) / np.sqrt(v + 1e-5),
+        call=lambda f, x, m, v: f(x, axis=-1, mean=m, variance=v)[0],
+        shapes=((4, 3), (3,), (3,)),
+        draw=(small, small, positive),
+        names=None,
+        dtypes=("f32", "f64"),
+        refusal=None,
+        label="given-statistics",
     ),
 ]

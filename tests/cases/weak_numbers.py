@@ -153,36 +153,6 @@ def drawn(name: str, **arguments: Any) -> dn.Tensor:
     return getattr(dn.random, name)(KEY, shape=(8,), **arguments)
 
 
-def losses(
-    name: str, operands: tuple[str, str], oracle: Callable[[Any, Any], Any], **options: Any
-) -> list[Row]:
-    """The two rows of a loss of single elements."""
-    ours = getattr(dn.nn, name)
-    common = {"out": floating, "dtypes": REAL, "beyond": "float", "ulps": 8, **options}
-    return [
-        Row(f"nn.{name}", operands[1], ours, oracle, **common),
-        Row(
-            f"nn.{name}",
-            operands[0],
-            lambda x, n: ours(n, x),
-            lambda x, n: oracle(n, x),
-            **common,
-        ),
-    ]
-
-
-ERRORS = ("predictions", "targets")
-
-
-def huber(a: Any, b: Any) -> Any:
-    return special.huber(1.0, a - b)
-
-
-def log_cosh(a: Any, b: Any) -> Any:
-    size = np.abs(a - b)
-    return size + np.log1p(np.exp(-2 * size)) - np.log(2)
-
-
 def both_sets(name: str) -> list[Row]:
     """The two rows of a function of two sets, with a size."""
     ours, theirs = getattr(dn, name), getattr(np, name)
@@ -254,18 +224,6 @@ CASES = [
         ulps=64,
         out=floating,
         dtypes=REAL,
-    ),
-    *losses("squared_error", ERRORS, lambda a, b: (a - b) * (a - b)),
-    *losses("absolute_error", ERRORS, lambda a, b: np.abs(a - b)),
-    *losses("huber", ERRORS, huber),
-    *losses("log_cosh", ERRORS, log_cosh, ulps=64),
-    *losses("hinge", ("scores", "labels"), lambda a, b: np.maximum(1 - a * b, 0)),
-    *losses(
-        "binary_cross_entropy",
-        ("logits", "labels"),
-        lambda x, y: y * np.logaddexp(0, -x) + (1 - y) * np.logaddexp(0, x),
-        dtypes=FLOATS,
-        ulps=64,
     ),
     *both_sides("betaln", special.betaln, ulps=64, out=floating, dtypes=REAL, beyond="float"),
     *both_sides("gammainc", special.gammainc, ulps=64, out=floating, dtypes=REAL, beyond="float"),
@@ -547,11 +505,6 @@ DRAWN = [
 
 # Parameters whose numbers do not meet a tensor's dtype, with reasons. A name alone covers all.
 EXCUSED = {
-    "nn.softmax": "a mask does not meet the elements",
-    "nn.log_softmax": "a mask does not meet the elements",
-    "nn.cross_entropy": "classes and probabilities have axes",
-    "nn.cosine_similarity": "vectors have an axis",
-    "nn.kl_divergence": "probabilities have an axis",
     "unique": "the fill takes the dtype of the elements",
     "unique_all": "the fill takes the dtype of the elements",
     "unique_counts": "the fill takes the dtype of the elements",

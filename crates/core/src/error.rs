@@ -19,7 +19,7 @@ use crate::origin::OperandInfo;
 use crate::scalar::Number;
 use crate::shape::{AxisRef, Name, Shape, TensorType};
 use crate::stage::StageError;
-use print::shape_text;
+use print::{positions_text, shape_text};
 
 /// The result of every fallible function.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -367,7 +367,7 @@ pub enum ErrorKind {
     Updates { op: &'static str, got: TensorType, required: String },
     #[error("{op}: index {index} on axis {axis} of {got}, it must be in {}", positions_text(got, *axis, 1, true))]
     IndexRange { op: &'static str, index: i128, axis: usize, got: TensorType },
-    #[error("{op}: the label {} for axis {axis} of {got}, it must be in 0..{}", number_text(*label), got.shape.sizes()[*axis])]
+    #[error("{op}: label {} for axis {axis} of {got}, it must be in 0..{}", number_digits(*label), got.shape.sizes()[*axis])]
     Label { op: &'static str, label: Number, axis: usize, got: TensorType },
     #[error("{op}: start {start} on axis {axis} of {got}, it must be in {}", positions_text(got, *axis, *length, *from_end))]
     StartRange { op: &'static str, start: i128, axis: usize, length: usize, from_end: bool, got: TensorType },
@@ -583,19 +583,5 @@ fn number_digits(number: Number) -> String {
         Number::Huge(value) => format!("{value:e}"),
         Number::Float(value) => value.to_string(),
         Number::Complex(value) => value.to_string(),
-    }
-}
-
-/// The valid start positions of windows of `length` elements on an axis; an element is a window of length 1.
-fn positions_text(ty: &TensorType, axis: usize, length: usize, from_end: bool) -> String {
-    let size = ty.shape.sizes().get(axis).map_or(0, |&size| size as i128);
-    let end = size - length as i128 + 1;
-    match (length, from_end) {
-        (1, true) => format!("{}..{size}", -size),
-        (1, false) => format!("0..{end}"),
-        (_, true) if size > 0 => {
-            format!("0..{end} or {}..{} for a window of {length} elements", -size, 1 - length as i128)
-        }
-        (_, _) => format!("0..{end} for a window of {length} elements"),
     }
 }

@@ -1,4 +1,4 @@
-"""Normalizations of neural networks, and classes as rows."""
+"""Elements scaled to a mean and a variance, and then by what is learnt."""
 
 from __future__ import annotations
 
@@ -9,59 +9,15 @@ from defn._public import forwards
 
 if TYPE_CHECKING:
     from defn._core import Tensor
-    from defn.typing import Axes, DTypeLike, TensorLike
+    from defn.typing import Axes, Axis, TensorLike
 
 __all__ = [
-    "log_softmax",
-    "one_hot",
-    "softmax",
+    "batch_norm",
+    "group_norm",
+    "layer_norm",
+    "rms_norm",
     "standardize",
 ]
-
-
-@forwards(_core.softmax)
-def softmax(
-    tensor: TensorLike, /, axes: Axes | None = -1, *, where: TensorLike | None = None
-) -> Tensor:
-    """``exp(x)`` divided by its sum over axes, without overflow.
-
-    Elements that ``where`` does not select are 0, and so is everything where it selects none.
-    Without ``where``, rows whose elements are all -inf are NaN. Bridle, "Training stochastic model
-    recognition algorithms as networks" (1990).
-
-    Shapes: unchanged; names are kept, and ``where`` broadcasts to the tensor.
-    Dtypes: real; integers become f32.
-    Grad: ``y * (g - sum(g * y))``.
-    Raises: ``DTypeError`` for complex operands, ``AxisError`` for axes that there are not,
-        ``ShapeError`` for a ``where`` that does not broadcast to the tensor.
-
-    >>> x = dn.tensor([1000.0, 1000.0, 0.0])
-    >>> dn.nn.softmax(x).to_list()
-    [0.5, 0.5, 0.0]
-    >>> dn.nn.softmax(x, where=dn.tensor([True, False, True])).to_list()
-    [1.0, 0.0, 0.0]
-    """
-    ...
-
-
-@forwards(_core.log_softmax)
-def log_softmax(
-    tensor: TensorLike, /, axes: Axes | None = -1, *, where: TensorLike | None = None
-) -> Tensor:
-    """The logarithm of :func:`softmax`, without its rounding to 0: ``x - logsumexp(x)``.
-
-    Elements that ``where`` does not select are -inf.
-
-    Shapes: unchanged; names are kept, and ``where`` broadcasts to the tensor.
-    Dtypes: real; integers become f32.
-    Grad: ``g - softmax(x) * sum(g)``.
-    Raises: ``DTypeError`` for complex operands, ``AxisError`` for axes that there are not,
-        ``ShapeError`` for a ``where`` that does not broadcast to the tensor.
-
-    >>> dn.nn.log_softmax(dn.tensor([1000.0, 0.0])).to_list()
-    [0.0, -1000.0]
-    """
-    ...
 
 
 @forwards(_core.standardize)
@@ -81,21 +37,124 @@ def standardize(tensor: TensorLike, /, axes: Axes | None = -1, *, eps: float = 1
     ...
 
 
-@forwards(_core.one_hot)
-def one_hot(
-    labels: TensorLike, /, classes: int, *, dtype: DTypeLike = "f32", axis: int = -1
+@forwards(_core.layer_norm)
+def layer_norm(
+    tensor: TensorLike,
+    /,
+    axes: Axes | None = -1,
+    *,
+    scale: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: float = 1e-5,
 ) -> Tensor:
-    """1 at the position of each label along a new axis, else 0.
+    """:func:`standardize` over axes, times ``scale``, plus ``bias``.
 
-    A label out of range has no 1: its row is zeros.
+    The parameters have one axis for each of ``axes``, in their order, or are scalars. Ba, Kiros &
+    Hinton, "Layer normalization" (2016).
 
-    Shapes: that of the labels, with a new axis of ``classes`` at ``axis`` of the result.
-    Dtypes: the labels are integers.
-    Grad: none.
-    Raises: ``DTypeError`` for labels that are not integers, ``AxisError`` for a position that the
-        new axis cannot have.
+    Shapes: unchanged; names are kept.
+    Dtypes: real; promoted, integers to f32. The statistics are computed in f32, for f64 in f64.
+    Grad: through the mean and the variance, and to the parameters.
+    Raises: ``DTypeError`` for complex operands, ``AxisError`` for axes that there are not,
+        ``ShapeError`` for parameters of another shape.
 
-    >>> dn.nn.one_hot(dn.tensor([1, 5]), 3).to_list()
-    [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
+    >>> x = dn.tensor([[1.0, 3.0], [5.0, 9.0]])
+    >>> dn.nn.layer_norm(x, scale=dn.tensor([1.0, 10.0]), bias=0.5, eps=0.0).to_list()
+    [[-0.5, 10.5], [-0.5, 10.5]]
+    """
+    ...
+
+
+@forwards(_core.rms_norm)
+def rms_norm(
+    tensor: TensorLike,
+    /,
+    axes: Axes | None = -1,
+    *,
+    scale: TensorLike | None = None,
+    eps: float = 1e-6,
+) -> Tensor:
+    """``x / sqrt(mean(x^2) + eps)``, with the mean over axes, times ``scale``.
+
+    The scale has one axis for each of ``axes``, in their order, or is a scalar. Zhang & Sennrich,
+    "Root mean square layer normalization" (2019).
+
+    Shapes: unchanged; names are kept.
+    Dtypes: real; promoted, integers to f32. The statistics are computed in f32, for f64 in f64.
+    Grad: through the mean, and to the scale.
+    Raises: ``DTypeError`` for complex operands, ``AxisError`` for axes that there are not,
+        ``ShapeError`` for a scale of another shape.
+
+    >>> dn.nn.rms_norm(dn.tensor([2.0, -2.0]), eps=0.0).to_list()
+    [1.0, -1.0]
+    """
+    ...
+
+
+@forwards(_core.group_norm)
+def group_norm(
+    tensor: TensorLike,
+    /,
+    groups: int,
+    *,
+    axis: Axis = 1,
+    batch_axes: Axes = 0,
+    scale: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """:func:`standardize` over groups of channels, times ``scale``, plus ``bias``.
+
+    A group has neighbours on ``axis``, and all elements of the other axes but ``batch_axes``, which
+    are ``[]`` for one example. The parameters have one element for each channel, or are scalars. Wu
+    & He, "Group normalization" (2018).
+
+    Shapes: unchanged; names are kept.
+    Dtypes: real; promoted, integers to f32. The statistics are computed in f32, for f64 in f64.
+    Grad: through the mean and the variance, and to the parameters.
+    Raises: ``DTypeError`` for complex operands, ``AxisError`` for axes that there are not,
+        ``ShapeError`` for parameters of another shape, ``OptionError`` for a number of groups that
+        does not divide the channels.
+
+    >>> dn.nn.group_norm(dn.tensor([[1.0, 3.0, 4.0, 8.0]]), 2, eps=0.0).to_list()
+    [[-1.0, 1.0, -1.0, 1.0]]
+    """
+    ...
+
+
+@forwards(_core.batch_norm)
+def batch_norm(
+    tensor: TensorLike,
+    /,
+    axis: Axis = 1,
+    *,
+    mean: TensorLike | None = None,
+    variance: TensorLike | None = None,
+    scale: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: float = 1e-5,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """``(x - mean) / sqrt(variance + eps)`` for each channel: the result, mean and variance.
+
+    Without ``mean`` and ``variance`` they are those of the tensor over all axes but that of the
+    channels. A training step mixes them into running ones, which it passes on like parameters;
+    later calls pass the running ones. Given ones are returned as they are. All have one element for
+    each channel, or are scalars, and so have the factor ``scale`` and the offset ``bias``. Ioffe &
+    Szegedy, "Batch normalization" (2015).
+
+    Shapes: that of the tensor, and twice the size of the axis; names are kept.
+    Dtypes: real; the tensor and the parameters are promoted, integers to f32. The mean and the
+        variance of the tensor are f32, of f64 they are f64.
+    Grad: through the mean and the variance, and to the parameters.
+    Raises: ``DTypeError`` for complex operands, ``AxisError`` for axes that there are not,
+        ``ShapeError`` for parameters of another shape, ``OptionError`` if one of ``mean`` and
+        ``variance`` is missing.
+
+    >>> x = dn.tensor([[1.0, 0.0], [3.0, 8.0]])
+    >>> y, mean, variance = dn.nn.batch_norm(x, eps=0.0)
+    >>> y.to_list(), mean.to_list(), variance.to_list()
+    ([[-1.0, -1.0], [1.0, 1.0]], [2.0, 4.0], [1.0, 16.0])
+    >>> running = 0.9 * dn.tensor([0.0, 0.0]) + 0.1 * mean
+    >>> y = dn.nn.batch_norm(x, mean=running, variance=variance)[0]
     """
     ...

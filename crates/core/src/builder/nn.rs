@@ -2,11 +2,11 @@
 
 use super::composite::along;
 use super::{Arg, Builder, Composite};
-use crate::compose::nn;
+use crate::compose::nn::{self, Learnt};
 use crate::dtype::{DType, Kind};
 use crate::error::{ErrorKind, Result};
 use crate::scalar::Number;
-use crate::shape::{Axes, Axis, AxisRef};
+use crate::shape::{Axes, Axis, AxisList, AxisRef};
 
 /// Declares methods of one operand.
 macro_rules! activations {
@@ -263,6 +263,155 @@ pub trait BuildNn: Builder + Sized {
         self.composite(Composite::over(op, &[], &[axis]), [x, y], &|b, [x, y]| {
             nn::kl_divergence(b, x, y, axis)
         })
+    }
+
+    /// `standardize` over axes, times `scale`, plus `bias`, which have one axis for each of `axes`, in their order, or
+    /// are scalars.
+    ///
+    /// # Errors
+    /// Complex operands, axes that `x` does not have or that are repeated, and parameters of another shape.
+    fn layer_norm(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+        scale: Option<Arg<Self::V>>,
+        bias: Option<Arg<Self::V>>,
+        eps: f64,
+    ) -> Result<Self::V> {
+        let op = "layer_norm";
+        let (x, scale, bias) = with_parameters(self, op, x.into(), scale, bias)?;
+        let axes = self.ty(&x).shape.resolve_all(op, &axes.into())?;
+        learnt(self, op, &[eps.to_bits()], &axes, x, scale, bias, &|b, x, learnt| {
+            nn::layer_norm(b, x, &axes, learnt, eps)
+        })
+    }
+
+    /// `x / sqrt(mean(x^2) + eps)`, with the mean over axes, times `scale`, which has one axis for each of `axes`, in
+    /// their order, or is a scalar.
+    ///
+    /// # Errors
+    /// As [`BuildNn::layer_norm`].
+    fn rms_norm(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+        scale: Option<Arg<Self::V>>,
+        eps: f64,
+    ) -> Result<Self::V> {
+        let op = "rms_norm";
+        let (x, scale, _) = with_parameters(self, op, x.into(), scale, None)?;
+        let axes = self.ty(&x).shape.resolve_all(op, &axes.into())?;
+        learnt(self, op, &[eps.to_bits()], &axes, x, scale, None, &|b, x, learnt| {
+            nn::rms_norm(b, x, &axes, learnt.scale, eps)
+        })
+    }
+
+    /// `standardize` over groups of neighbours on the axis of channels and over all axes but `batch_axes`, times
+    /// `scale`, plus `bias`, which have one element for each channel, or are scalars.
+    ///
+    /// # Errors
+    /// Complex operands, axes that `x` does not have or that are repeated, a number of groups that does not divide the
+    /// channels, and parameters of another shape.
+    #[expect(clippy::too_many_arguments, reason = "they are those of the public function")]
+    fn group_norm(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        groups: usize,
+        axis: impl Into<AxisRef>,
+        batch_axes: impl Into<Axes>,
+        scale: Option<Arg<Self::V>>,
+        bias: Option<Arg<Self::V>>,
+        eps: f64,
+    ) -> Result<Self::V> {
+        let op = "group_norm";
+        let (x, scale, bias) = with_parameters(self, op, x.into(), scale, bias)?;
+        let shape = self.ty(&x).shape;
+        let (axis, batch) = (axis.into(), batch_axes.into());
+        let channels = shape.resolve(op, &axis)?;
+        let batch = shape.resolve_all(op, &batch)?;
+        if batch.contains(&channels) {
+            return Err(ErrorKind::AxisRepeated { op, axis, shape }.into());
+        }
+        let reduced: AxisList =
+            shape.axes().filter(|axis| *axis != channels && !batch.contains(axis)).collect();
+        let options = [eps.to_bits(), groups as u64, channels.index() as u64];
+        learnt(self, op, &options, &reduced, x, scale, bias, &|b, x, learnt| {
+            nn::group_norm(b, x, groups, (channels, &reduced), learnt, eps)
+        })
+    }
+
+    /// `(x - mean) / sqrt(variance + eps)` for each position on the axis of channels, times `scale`, plus `bias`; the
+    /// result, the mean and the variance. Without statistics, they are those of `x` over the other axes.
+    ///
+    /// # Errors
+    /// Complex operands, an axis that `x` does not have, and parameters that do not have one element for each channel.
+    fn batch_norm(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axis: impl Into<AxisRef>,
+        statistics: Option<(Arg<Self::V>, Arg<Self::V>)>,
+        scale: Option<Arg<Self::V>>,
+        bias: Option<Arg<Self::V>>,
+        eps: f64,
+    ) -> Result<(Self::V, Self::V, Self::V)> {
+        let op = "batch_norm";
+        let (x, scale, bias) = with_parameters(self, op, x.into(), scale, bias)?;
+        let channels = self.ty(&x).shape.resolve(op, &axis.into())?;
+        let statistics = match statistics {
+            Some((mean, variance)) => Some((self.operand(mean)?, self.operand(variance)?)),
+            None => None,
+        };
+        let statistics = statistics.as_ref().map(|(mean, variance)| (mean, variance));
+        let learnt = Learnt { scale: scale.as_ref(), bias: bias.as_ref() };
+        let [result, mean, variance] = nn::batch_norm(self, &x, channels, statistics, learnt, eps)?;
+        Ok((result, mean, variance))
+    }
+}
+
+/// An operand and what is learnt. Plain numbers take the dtype of the others.
+#[expect(clippy::type_complexity, reason = "three values")]
+fn with_parameters<B: Builder>(
+    b: &mut B,
+    op: &'static str,
+    x: Arg<B::V>,
+    scale: Option<Arg<B::V>>,
+    bias: Option<Arg<B::V>>,
+) -> Result<(B::V, Option<B::V>, Option<B::V>)> {
+    let (has_scale, has_bias) = (scale.is_some(), bias.is_some());
+    let mut values = b.weak_all(op, [Some(x), scale, bias].into_iter().flatten())?.into_iter();
+    let x = values.next().expect("the first operand");
+    let scale = if has_scale { values.next() } else { None };
+    let bias = if has_bias { values.next() } else { None };
+    Ok((x, scale, bias))
+}
+
+/// A function of an operand and of what is learnt, of which either may be missing.
+#[expect(clippy::too_many_arguments, reason = "the parts of a composite")]
+fn learnt<B: Builder>(
+    b: &mut B,
+    op: &'static str,
+    options: &[u64],
+    axes: &[Axis],
+    x: B::V,
+    scale: Option<B::V>,
+    bias: Option<B::V>,
+    body: &dyn Fn(&mut B, &B::V, Learnt<'_, B::V>) -> Result<B::V>,
+) -> Result<B::V> {
+    // A factor alone and an offset alone are functions of two operands of the same types.
+    let mut options = options.to_vec();
+    options.push(bias.is_some().into());
+    let function = Composite::over(op, &options, axes);
+    match (scale, bias) {
+        (None, None) => b.composite(function, [x], &|b, [x]| body(b, x, Learnt { scale: None, bias: None })),
+        (Some(scale), None) => b.composite(function, [x, scale], &|b, [x, scale]| {
+            body(b, x, Learnt { scale: Some(scale), bias: None })
+        }),
+        (None, Some(bias)) => b.composite(function, [x, bias], &|b, [x, bias]| {
+            body(b, x, Learnt { scale: None, bias: Some(bias) })
+        }),
+        (Some(scale), Some(bias)) => b.composite(function, [x, scale, bias], &|b, [x, scale, bias]| {
+            body(b, x, Learnt { scale: Some(scale), bias: Some(bias) })
+        }),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Error, ErrorClass};
 use crate::origin::{self, Origin};
-use crate::shape::Shape;
+use crate::shape::{Shape, TensorType};
 
 impl std::error::Error for Error {}
 
@@ -51,6 +51,20 @@ impl Error {
         };
         let is_known = self.inner.operands.iter().any(|operand| operand.origin != Origin::Unknown);
         is_about_types && (is_known || self.inner.kind.leaves_out_types())
+    }
+}
+
+/// The valid start positions of windows of `length` elements on an axis; an element is a window of length 1.
+pub(super) fn positions_text(ty: &TensorType, axis: usize, length: usize, from_end: bool) -> String {
+    let size = ty.shape.sizes().get(axis).map_or(0, |&size| size as i128);
+    let end = size - length as i128 + 1;
+    match (length, from_end) {
+        (1, true) => format!("{}..{size}", -size),
+        (1, false) => format!("0..{end}"),
+        (_, true) if size > 0 => {
+            format!("0..{end} or {}..{} for a window of {length} elements", -size, 1 - length as i128)
+        }
+        (_, _) => format!("0..{end} for a window of {length} elements"),
     }
 }
 

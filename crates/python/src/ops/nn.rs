@@ -4,8 +4,8 @@ use defn_core::builder::{Arg, BuildNn};
 use defn_core::{Axes, AxisRef, DType, Tensor};
 use pyo3::prelude::*;
 
-use super::functions;
-use crate::error::Fallible;
+use super::{Operands, Parse, functions, run};
+use crate::error::{Fallible, guard};
 use crate::tensor::PyTensor;
 
 functions! {
@@ -45,8 +45,55 @@ functions! {
         => |ops| ops.cosine_similarity(x, y, axis, eps);
     kl_divergence(log_predictions: Arg<Tensor>, targets: Arg<Tensor>, axis: AxisRef)
         => |ops| ops.kl_divergence(log_predictions, targets, axis);
+    layer_norm(tensor: Arg<Tensor>, axes: Axes = None, scale: Option<Arg<Tensor>> = None,
+        bias: Option<Arg<Tensor>> = None, eps: f64 = None)
+        => |ops| ops.layer_norm(tensor, axes, scale, bias, eps);
+    rms_norm(tensor: Arg<Tensor>, axes: Axes = None, scale: Option<Arg<Tensor>> = None, eps: f64 = None)
+        => |ops| ops.rms_norm(tensor, axes, scale, eps);
+    group_norm(tensor: Arg<Tensor>, groups: usize, axis: AxisRef, batch_axes: Axes, scale: Option<Arg<Tensor>> = None,
+        bias: Option<Arg<Tensor>> = None, eps: f64 = None)
+        => |ops| ops.group_norm(tensor, groups, axis, batch_axes, scale, bias, eps);
+}
+
+type OptionalArg<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
+/// The result, the mean and the variance.
+#[pyfunction]
+#[pyo3(signature = (tensor, axis, mean = None, variance = None, scale = None, bias = None, eps = None))]
+fn batch_norm(
+    tensor: OptionalArg<'_, '_>,
+    axis: OptionalArg<'_, '_>,
+    mean: OptionalArg<'_, '_>,
+    variance: OptionalArg<'_, '_>,
+    scale: OptionalArg<'_, '_>,
+    bias: OptionalArg<'_, '_>,
+    eps: OptionalArg<'_, '_>,
+) -> Fallible<(PyTensor, PyTensor, PyTensor)> {
+    const OP: &str = "batch_norm";
+    guard(|| {
+        let tensor: Arg<Tensor> = Parse::parse(OP, "tensor", tensor)?;
+        let axis: AxisRef = Parse::parse(OP, "axis", axis)?;
+        let statistics = match (mean, variance) {
+            (None, None) => None,
+            (mean, variance) => {
+                let mean: Arg<Tensor> = Parse::parse(OP, "mean", mean)?;
+                let variance: Arg<Tensor> = Parse::parse(OP, "variance", variance)?;
+                Some((mean, variance))
+            }
+        };
+        let scale: Option<Arg<Tensor>> = Parse::parse(OP, "scale", scale)?;
+        let bias: Option<Arg<Tensor>> = Parse::parse(OP, "bias", bias)?;
+        let eps: f64 = Parse::parse(OP, "eps", eps)?;
+        let mut operands = Operands::new();
+        Parse::note(&tensor, "tensor", &mut operands);
+        let bytes = Parse::bytes(&tensor);
+        let results = run(bytes, move |ops| ops.batch_norm(tensor, axis, statistics, scale, bias, eps));
+        let (result, mean, variance) = results.map_err(|fault| operands.blame(fault))?;
+        Ok((PyTensor::new(result), PyTensor::new(mean), PyTensor::new(variance)))
+    })
 }
 
 pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    add_declared(module)
+    add_declared(module)?;
+    module.add_function(wrap_pyfunction!(batch_norm, module)?)
 }

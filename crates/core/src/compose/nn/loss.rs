@@ -3,7 +3,7 @@
 use std::f64::consts::LN_2;
 
 use super::activation::log_of_one_and_exp;
-use super::normalize::{classes_like, exponentials};
+use super::softmax::{classes_like, exponentials};
 use crate::builder::{BuildControl, BuildElementwise, BuildReduce, BuildShape, Builder};
 use crate::compose::{of_reals, working_dtype};
 use crate::dtype::Kind;
@@ -61,7 +61,10 @@ fn of_classes<B: Builder>(b: &mut B, logits: &B::V, labels: &B::V, axis: Axis) -
     let loss = b.subtract(log, own)?;
     let (least, greatest) = (b.greater_equal(&labels, 0)?, b.less(&labels, Number::from(classes))?);
     let is_class = b.logical_and(least, greatest)?;
-    let loss = b.select(is_class, loss, f64::NAN)?;
+    // NaN only where a label is out of range: under checks a constant would be an error for all labels.
+    let one = b.as_type(&is_class, working_dtype(dtype))?;
+    let otherwise = b.divide(&one, &one)?;
+    let loss = b.select(is_class, loss, otherwise)?;
     b.as_type(loss, dtype)
 }
 

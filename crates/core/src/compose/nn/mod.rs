@@ -6,6 +6,7 @@
 mod activation;
 mod loss;
 mod normalize;
+mod softmax;
 
 pub use activation::{
     celu, elu, gelu, glu, hard_sigmoid, hard_silu, hard_tanh, leaky_relu, log_sigmoid, mish, relu, relu6,
@@ -16,4 +17,5 @@ pub use loss::{
     absolute_error, binary_cross_entropy, cosine_similarity, cross_entropy, hinge, huber, kl_divergence,
     log_cosh, squared_error,
 };
-pub use normalize::{log_softmax, one_hot, softmax, standardize};
+pub use normalize::{Learnt, batch_norm, group_norm, layer_norm, rms_norm, standardize};
+pub use softmax::{log_softmax, one_hot, softmax};

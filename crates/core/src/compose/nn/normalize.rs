@@ -1,83 +1,11 @@
-//! Rows that are scaled to a sum, or to a mean and a variance, and classes as rows.
+//! Elements that are scaled to a mean and a variance, and then by what is learnt.
 
-use crate::builder::shape::insertion_index;
-use crate::builder::{BuildControl, BuildCreate, BuildElementwise, BuildReduce, BuildShape, Builder};
-use crate::compose::of_real;
+use crate::builder::{BuildElementwise, BuildReduce, BuildShape, Builder};
+use crate::compose::{of_real, working_dtype};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
-use crate::infer::reduce::index_dtype;
-use crate::op::Domain;
-use crate::shape::{Axis, AxisList, AxisRef, Shape};
-
-/// See [`BuildNn::softmax`](crate::builder::BuildNn::softmax). The axes are resolved.
-///
-/// # Errors
-/// As the method.
-pub fn softmax<B: Builder>(b: &mut B, x: &B::V, axes: &[Axis], mask: Option<&B::V>) -> Result<B::V> {
-    of_real(b, "softmax", x, |b, x| {
-        let Some((exponentials, sum, _)) = exponentials(b, "softmax", x, axes, mask)? else {
-            return Ok(x.clone());
-        };
-        b.divide(exponentials, sum)
-    })
-}
-
-/// See [`BuildNn::log_softmax`](crate::builder::BuildNn::log_softmax). The axes are resolved.
-///
-/// # Errors
-/// As the method.
-pub fn log_softmax<B: Builder>(b: &mut B, x: &B::V, axes: &[Axis], mask: Option<&B::V>) -> Result<B::V> {
-    of_real(b, "log_softmax", x, |b, x| {
-        let Some((_, sum, shifted)) = exponentials(b, "log_softmax", x, axes, mask)? else {
-            return Ok(x.clone());
-        };
-        let log = b.log(sum)?;
-        b.subtract(shifted, log)
-    })
-}
-
-/// `exp(x - greatest)`, its sum over axes, and the differences; `None` if there is nothing to add up. Where nothing is
-/// selected by a mask, the sum is 1, so that neither the quotient nor its derivative is NaN.
-pub(super) fn exponentials<B: Builder>(
-    b: &mut B,
-    op: &'static str,
-    x: &B::V,
-    axes: &[Axis],
-    mask: Option<&B::V>,
-) -> Result<Option<(B::V, B::V, B::V)>> {
-    let got = b.ty(x);
-    if let Some(mask) = mask {
-        let mask = b.ty(mask);
-        let broadcast = mask.shape.without_names().broadcast_with(op, &got.shape.without_names())?;
-        if broadcast.sizes() != got.shape.sizes() {
-            return Err(
-                ErrorKind::ParameterShape { op, what: "the mask", got: mask, shape: got.shape }.into()
-            );
-        }
-    }
-    if axes.iter().any(|&axis| got.shape[axis] == 0) {
-        return Ok(None);
-    }
-    let list = AxisList::from(axes);
-    let x = match mask {
-        Some(mask) => b.select(mask, x, f64::NEG_INFINITY)?,
-        None => x.clone(),
-    };
-    let greatest = b.reduce_max(&x, list.clone(), true)?;
-    let mut greatest = b.stop_grad(greatest)?;
-    if mask.is_some() {
-        let is_empty = b.equal(&greatest, f64::NEG_INFINITY)?;
-        greatest = b.select(is_empty, 0, greatest)?;
-    }
-    let shifted = b.subtract(x, greatest)?;
-    let exponentials = b.exp(&shifted)?;
-    let mut sum = b.sum(&exponentials, list, true)?;
-    if mask.is_some() {
-        let is_empty = b.equal(&sum, 0)?;
-        sum = b.select(is_empty, 1, sum)?;
-    }
-    Ok(Some((exponentials, sum, shifted)))
-}
+use crate::infer::reduce::require_real;
+use crate::shape::{Axes, Axis, AxisList, AxisRef, Shape};
 
 /// See [`BuildNn::standardize`](crate::builder::BuildNn::standardize). The axes are resolved.
 ///
@@ -92,7 +20,7 @@ pub fn standardize<B: Builder>(b: &mut B, x: &B::V, axes: &[Axis], eps: f64) -> 
 }
 
 /// The mean over axes, which keep the size 1, in the dtype of a float.
-pub(super) fn mean_over<B: Builder>(b: &mut B, x: &B::V, axes: &[Axis]) -> Result<B::V> {
+fn mean_over<B: Builder>(b: &mut B, x: &B::V, axes: &[Axis]) -> Result<B::V> {
     let shape = b.ty(x).shape;
     let count: usize = axes.iter().map(|&axis| shape[axis]).product();
     let sum = b.sum(x, AxisList::from(axes), true)?;
@@ -100,12 +28,7 @@ pub(super) fn mean_over<B: Builder>(b: &mut B, x: &B::V, axes: &[Axis]) -> Resul
 }
 
 /// `x / sqrt(mean(x^2) + eps)`, with the mean over axes.
-pub(super) fn over_root_mean_square<B: Builder>(
-    b: &mut B,
-    x: &B::V,
-    axes: &[Axis],
-    eps: f64,
-) -> Result<B::V> {
+fn over_root_mean_square<B: Builder>(b: &mut B, x: &B::V, axes: &[Axis], eps: f64) -> Result<B::V> {
     let square = b.multiply(x, x)?;
     let mean = mean_over(b, &square, axes)?;
     let mean = b.add(mean, eps)?;
@@ -113,37 +36,192 @@ pub(super) fn over_root_mean_square<B: Builder>(
     b.multiply(x, scale)
 }
 
-/// See [`BuildNn::one_hot`](crate::builder::BuildNn::one_hot).
+/// What is learnt: a factor and an offset.
+pub struct Learnt<'a, V> {
+    /// The factor.
+    pub scale: Option<&'a V>,
+    /// The offset.
+    pub bias: Option<&'a V>,
+}
+
+impl<V: Clone> Learnt<'_, V> {
+    /// The float dtype in which an operand and the parameters merge, after a check that all are real.
+    fn dtype<B: Builder<V = V>>(&self, b: &B, op: &'static str, x: &V) -> Result<DType> {
+        let ty = b.ty(x);
+        require_real(op, &ty)?;
+        let mut dtype = ty.dtype;
+        for parameter in [self.scale, self.bias].into_iter().flatten() {
+            let ty = b.ty(parameter);
+            require_real(op, &ty)?;
+            dtype = dtype.merge(ty.dtype);
+        }
+        Ok(dtype.to_float())
+    }
+
+    /// `x * scale + bias`, with one axis of the parameters for each of the axes.
+    fn apply<B: Builder<V = V>>(&self, b: &mut B, op: &'static str, x: V, axes: &[Axis]) -> Result<V> {
+        let mut x = x;
+        if let Some(scale) = self.scale {
+            let scale = along(b, op, "the tensor of scales", scale, &x, axes)?;
+            x = b.multiply(&x, &scale)?;
+        }
+        if let Some(bias) = self.bias {
+            let bias = along(b, op, "the tensor of offsets", bias, &x, axes)?;
+            x = b.add(&x, &bias)?;
+        }
+        Ok(x)
+    }
+}
+
+/// A parameter with one axis for each of the axes of `x`, as a tensor that broadcasts to it.
+fn along<B: Builder>(
+    b: &mut B,
+    op: &'static str,
+    what: &'static str,
+    parameter: &B::V,
+    x: &B::V,
+    axes: &[Axis],
+) -> Result<B::V> {
+    let (got, ty) = (b.ty(parameter), b.ty(x));
+    let shape = Shape::new(&axes.iter().map(|&axis| ty.shape[axis]).collect::<Vec<_>>());
+    if got.shape.rank() != 0 && got.shape.sizes() != shape.sizes() {
+        return Err(ErrorKind::ParameterShape { op, what, got, shape }.into());
+    }
+    let parameter = b.as_type(parameter, ty.dtype)?;
+    if got.shape.rank() == 0 {
+        return Ok(parameter);
+    }
+    // The axes in the order of `x`.
+    let mut order: Vec<usize> = (0..axes.len()).collect();
+    order.sort_unstable_by_key(|&at| axes[at].index());
+    let order: Vec<AxisRef> = order.into_iter().map(|at| AxisRef::Index(at as i64)).collect();
+    let parameter = b.transpose(parameter, Axes::List(order))?;
+    let mut sizes = vec![1; ty.shape.rank()];
+    for &axis in axes {
+        sizes[axis.index()] = ty.shape[axis];
+    }
+    b.reshape_to(parameter, Shape::new(&sizes))
+}
+
+/// See [`BuildNn::layer_norm`](crate::builder::BuildNn::layer_norm). The axes are resolved.
 ///
 /// # Errors
 /// As the method.
-pub fn one_hot<B: Builder>(
+pub fn layer_norm<B: Builder>(
     b: &mut B,
-    labels: &B::V,
-    classes: usize,
-    dtype: DType,
-    axis: i64,
+    x: &B::V,
+    axes: &[Axis],
+    learnt: Learnt<'_, B::V>,
+    eps: f64,
 ) -> Result<B::V> {
-    let got = b.ty(labels);
-    if !Domain::Integer.has(got.dtype) {
-        let (required, hint) = (Domain::Integer.text(), "; convert with as_type");
-        return Err(ErrorKind::OperandDType { op: "one_hot", got, required, hint }.into());
-    }
-    let at = insertion_index("one_hot", axis, &got.shape)?;
-    let labels = b.new_axis(labels, at as i64, None)?;
-    let is_label = classes_like(b, &labels, at, classes)?;
-    b.as_type(is_label, dtype)
+    let dtype = learnt.dtype(b, "layer_norm", x)?;
+    let x = b.as_type(x, working_dtype(dtype))?;
+    let mean = mean_over(b, &x, axes)?;
+    let deviation = b.subtract(x, mean)?;
+    let scaled = over_root_mean_square(b, &deviation, axes, eps)?;
+    let result = learnt.apply(b, "layer_norm", scaled, axes)?;
+    b.as_type(result, dtype)
 }
 
-/// Whether each class along an axis, on which labels have the size 1, is the label.
-pub(super) fn classes_like<B: Builder>(
+/// See [`BuildNn::rms_norm`](crate::builder::BuildNn::rms_norm). The axes are resolved.
+///
+/// # Errors
+/// As the method.
+pub fn rms_norm<B: Builder>(
     b: &mut B,
-    labels: &B::V,
-    axis: usize,
-    classes: usize,
+    x: &B::V,
+    axes: &[Axis],
+    scale: Option<&B::V>,
+    eps: f64,
 ) -> Result<B::V> {
-    let mut sizes = vec![1; b.ty(labels).shape.rank()];
-    sizes[axis] = classes;
-    let counts = b.iota(Shape::new(&sizes), index_dtype(classes), Some(AxisRef::Index(axis as i64)))?;
-    b.equal(labels, counts)
+    let learnt = Learnt { scale, bias: None };
+    let dtype = learnt.dtype(b, "rms_norm", x)?;
+    let x = b.as_type(x, working_dtype(dtype))?;
+    let scaled = over_root_mean_square(b, &x, axes, eps)?;
+    let result = learnt.apply(b, "rms_norm", scaled, axes)?;
+    b.as_type(result, dtype)
+}
+
+/// See [`BuildNn::group_norm`](crate::builder::BuildNn::group_norm). The axes are resolved.
+///
+/// # Errors
+/// As the method.
+pub fn group_norm<B: Builder>(
+    b: &mut B,
+    x: &B::V,
+    groups: usize,
+    (channels, axes): (Axis, &[Axis]),
+    learnt: Learnt<'_, B::V>,
+    eps: f64,
+) -> Result<B::V> {
+    let op = "group_norm";
+    let shape = b.ty(x).shape;
+    if groups == 0 || !shape[channels].is_multiple_of(groups) {
+        let (option, given) = ("groups", groups.to_string());
+        let required = format!("a divisor of {}, the size of the axis of channels", shape[channels]);
+        return Err(ErrorKind::OptionValue { op, option, given, required }.into());
+    }
+    let dtype = learnt.dtype(b, op, x)?;
+    let x = b.as_type(x, working_dtype(dtype))?;
+    // The axis of channels becomes one of groups, and one of the channels of a group.
+    let mut sizes = shape.sizes().to_vec();
+    let at = channels.index();
+    sizes.splice(at..=at, [groups, shape[channels] / groups]);
+    let grouped = Shape::new(&sizes);
+    let mut reduced = vec![at + 1];
+    reduced.extend(axes.iter().map(|axis| axis.index() + usize::from(axis.index() > at)));
+    let reduced: AxisList = reduced.into_iter().map(Axis).collect();
+    let x = b.reshape_to(x, grouped)?;
+    let mean = mean_over(b, &x, &reduced)?;
+    let deviation = b.subtract(x, mean)?;
+    let scaled = over_root_mean_square(b, &deviation, &reduced, eps)?;
+    let scaled = b.reshape_to(scaled, shape)?;
+    let result = learnt.apply(b, op, scaled, &[channels])?;
+    b.as_type(result, dtype)
+}
+
+/// See [`BuildNn::batch_norm`](crate::builder::BuildNn::batch_norm): the result, the mean and the variance.
+///
+/// # Errors
+/// As the method.
+pub fn batch_norm<B: Builder>(
+    b: &mut B,
+    x: &B::V,
+    channels: Axis,
+    statistics: Option<(&B::V, &B::V)>,
+    learnt: Learnt<'_, B::V>,
+    eps: f64,
+) -> Result<[B::V; 3]> {
+    let op = "batch_norm";
+    let dtype = learnt.dtype(b, op, x)?;
+    let working = working_dtype(dtype);
+    let x = b.as_type(x, working)?;
+    let shape = b.ty(&x).shape;
+    let others: AxisList = shape.axes().filter(|&axis| axis != channels).collect();
+    let vector = |b: &mut B, kept: &B::V| {
+        let named = shape.reduced(&others, false);
+        b.reshape_to(kept, named)
+    };
+    let (mean, variance, kept_mean, kept_variance) = match statistics {
+        Some((mean, variance)) => {
+            require_real(op, &b.ty(mean))?;
+            require_real(op, &b.ty(variance))?;
+            let kept_mean = along(b, op, "the mean", mean, &x, &[channels])?;
+            let kept_variance = along(b, op, "the variance", variance, &x, &[channels])?;
+            (mean.clone(), variance.clone(), kept_mean, kept_variance)
+        }
+        None => {
+            let kept_mean = mean_over(b, &x, &others)?;
+            let deviation = b.subtract(&x, &kept_mean)?;
+            let square = b.multiply(&deviation, &deviation)?;
+            let kept_variance = mean_over(b, &square, &others)?;
+            (vector(b, &kept_mean)?, vector(b, &kept_variance)?, kept_mean, kept_variance)
+        }
+    };
+    let deviation = b.subtract(x, kept_mean)?;
+    let sum = b.add(kept_variance, eps)?;
+    let scale = b.rsqrt(sum)?;
+    let scaled = b.multiply(deviation, scale)?;
+    let result = learnt.apply(b, op, scaled, &[channels])?;
+    Ok([b.as_type(result, dtype)?, mean, variance])
 }
