@@ -85,7 +85,7 @@ def test_activations_far_from_zero_are_finite(name: str, dtype: str) -> None:
     greatest = GREATEST[dtype] / (1.1 if name == "selu" else 1)
     sizes = np.append(sizes[sizes < greatest / 4], [greatest / 4, greatest])
     x = np.concatenate([sizes, -sizes]).astype(NUMPY[dtype])
-    for compiler in ("cpu", "evaluator"):
+    for compiler in ("cpu", "evaluator") if dtype == "f32" else ("cpu",):
         with dn.options(compiler=compiler):
             value, slope = dn.value_and_grad(lambda x: dn.sum(ours(x) / GREATEST[dtype] / 64))(x)
             inner = x[np.abs(x) < greatest / 2]
