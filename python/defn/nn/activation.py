@@ -264,7 +264,7 @@ def hard_silu(tensor: TensorLike, /) -> Tensor:
     Raises: ``DTypeError`` for complex operands.
 
     >>> dn.nn.hard_silu(dn.tensor([-4.0, 1.5, 4.0])).to_list()
-    [0.0, 1.125, 4.0]
+    [-0.0, 1.125, 4.0]
     """
     ...
 
@@ -282,7 +282,7 @@ def log_sigmoid(tensor: TensorLike, /) -> Tensor:
     Raises: ``DTypeError`` for complex operands.
 
     >>> dn.nn.log_sigmoid(dn.tensor([-1000.0, 1000.0])).to_list()
-    [-1000.0, 0.0]
+    [-1000.0, -0.0]
     """
     ...
 

@@ -143,7 +143,7 @@ def log_cosh(predictions: TensorLike, targets: TensorLike, /) -> Tensor:
     >>> f"{float(dn.nn.log_cosh(1e-3, 0.0)):.4e}"
     '5.0000e-07'
     >>> f"{float(dn.nn.log_cosh(1000.0, 0.0)):.4f}"
-    '999.3069'
+    '999.3068'
     """
     ...
 
