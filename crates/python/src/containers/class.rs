@@ -39,6 +39,24 @@ pub(crate) enum Class {
     Unknown,
 }
 
+impl Class {
+    /// The fields of a dataclass or an attrs class; none of others.
+    pub(crate) fn fields(&self) -> &[Field] {
+        match self {
+            Class::Object(fields) => fields,
+            Class::Number
+            | Class::Array
+            | Class::Foreign
+            | Class::Function
+            | Class::Plain
+            | Class::Named
+            | Class::Mapping
+            | Class::Registered { .. }
+            | Class::Unknown => &[],
+        }
+    }
+}
+
 /// A field of a dataclass or an attrs class.
 pub(crate) struct Field {
     pub(crate) name: Py<PyString>,

@@ -6,7 +6,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyString, PyType};
 
-use super::super::class::{self, Class};
+use super::super::class;
 use super::{AuxObject, Cursor, Tag, Tree};
 use crate::convert;
 use crate::error::if_there_or_defer;
@@ -418,18 +418,7 @@ fn field_names(class: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     }
     let Ok(class) = class.cast::<PyType>() else { return Ok(Vec::new()) };
     let kind = class::of(class).map_err(PyErr::from)?;
-    Ok(match &*kind {
-        Class::Object(fields) => fields.iter().map(|field| field.name.bind(py).to_string()).collect(),
-        Class::Number
-        | Class::Array
-        | Class::Foreign
-        | Class::Function
-        | Class::Plain
-        | Class::Named
-        | Class::Mapping
-        | Class::Registered { .. }
-        | Class::Unknown => Vec::new(),
-    })
+    Ok(kind.fields().iter().map(|field| field.name.bind(py).to_string()).collect())
 }
 
 impl AuxObject {

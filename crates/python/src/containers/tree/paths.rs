@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
 use super::{Cursor, Tag, Tree, value_text};
-use crate::containers::class::{self, Class};
+use crate::containers::class;
 
 /// A step from a container to one of its parts.
 #[derive(Clone)]
@@ -46,17 +46,9 @@ impl Tree {
             Tag::Object => {
                 let class = self.objects[first].object().bind(py).cast::<PyType>()?;
                 let class = class::of(class).map_err(PyErr::from)?;
-                Some(match &*class {
-                    Class::Object(fields) => Step::Field(fields[child].name.bind(py).clone()),
-                    Class::Number
-                    | Class::Array
-                    | Class::Foreign
-                    | Class::Function
-                    | Class::Plain
-                    | Class::Named
-                    | Class::Mapping
-                    | Class::Registered { .. }
-                    | Class::Unknown => Step::Position(child),
+                Some(match class.fields().get(child) {
+                    Some(field) => Step::Field(field.name.bind(py).clone()),
+                    None => Step::Position(child),
                 })
             }
             Tag::Leaf | Tag::Static | Tag::Tuple | Tag::List | Tag::Registered => Some(Step::Position(child)),
