@@ -543,7 +543,8 @@ def test_vectorized_keys() -> None:
 
 def test_against_jax() -> None:
     """Runs if JAX is installed: `./dev bench peers` needs it, and `./dev test` does not."""
-    jax = pytest.importorskip("jax")
+    import jax
+
     with jax.threefry_partitionable(False), jax.enable_x64(True):
         for seed in (0, 12, 2**32 - 1):
             theirs, ours = jax.random.PRNGKey(seed), random.key(seed)

@@ -90,7 +90,8 @@ def test_paths_lead_to_the_leaves(tree) -> None:
 
 @given(containers(st.integers(0, 9)))
 def test_paths_are_those_of_jax(tree) -> None:
-    jax = pytest.importorskip("jax")
+    import jax
+
     register(jax)
 
     def plain(part: Any) -> Any:
@@ -221,7 +222,8 @@ def substitute(tree: Any, parts: list[Any]) -> Any:
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=3), st.integers(1, 3))
 def test_transpose_is_jaxs(values, count) -> None:
-    jax = pytest.importorskip("jax")
+    import jax
+
     tree = [{"a": value, "b": (value + 10,) * count} for value in values]
     outer, inner = jax.tree.structure([0] * len(values)), jax.tree.structure(tree[0])
     theirs = jax.tree.transpose(outer, inner, tree)
@@ -378,8 +380,9 @@ def test_arithmetic_is_that_of_arrays(a) -> None:
 @settings(deadline=None, max_examples=30)
 @given(containers(arrays(np.float32)))
 def test_arithmetic_is_optaxs(a) -> None:
-    optax = pytest.importorskip("optax")
-    jax = pytest.importorskip("jax")
+    import jax
+    import optax
+
     register(jax)
     leaves = dn.tree.leaves(a)
     b = [leaf * 3 for leaf in leaves]

@@ -253,7 +253,8 @@ LOSSES = ["the same", "another", "of the whole", "gathered", "index", "without"]
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_gradients_inside_are_what_jax_gives(name: str) -> None:
-    jax = pytest.importorskip("jax")
+    import jax
+
     jnp, lax = jax.numpy, jax.lax
     jax.config.update("jax_enable_x64", True)
     theirs = exchanged_loss(
