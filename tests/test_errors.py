@@ -41,6 +41,8 @@ OF_DEFAULTS = (
     # Devices give NaN.
     "a class that there is not",
     "a class below the first",
+    "a row that there is not",
+    "a row before the first",
 )
 
 

@@ -364,7 +364,8 @@ LINALG = {
 NN = {
     "binary_cross_entropy_with_logits": "dn.nn.binary_cross_entropy(logits, labels)",
     "cosine_distance": "1 - dn.nn.cosine_similarity(x, y)",
-    "dropout": "dn.select(dn.random.bernoulli_split(key, p, shape=x.shape), x / p, 0)",
+    "dropout1d": "dn.nn.dropout(x, key, rate, shared_axes=axes)",
+    "dropout2d": "dn.nn.dropout(x, key, rate, shared_axes=axes)",
     "hinge_loss": "dn.nn.hinge(scores, labels)",
     "huber_loss": "dn.nn.huber(predictions, targets)",
     "kl_div": "dn.nn.kl_divergence(log_predictions, targets)",

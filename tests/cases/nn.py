@@ -10,6 +10,7 @@ from cases import Case, between, float_ulps, positive, small
 from cases.dtypes import FLOATS, INTEGERS, REAL
 from cases.elementwise import KEPT, binary, floating, transcendental, unary
 
+KEY = np.array([0, 1], np.uint32)
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848, 1.0507009873554804934
 
 
@@ -191,6 +192,14 @@ CASES = [
         names=((("x", None),), ("x", None, None)),
         grad=None,
     ),
+    rows(
+        "embedding",
+        lambda x: x[[1, 0, 1]],
+        call=lambda f, x: f(x, dn.tensor([1, 0, 1], names=["y"])),
+        ulps=0,
+        names=((("x", "z"),), ("y", "z")),
+    ),
+    rows("dropout", lambda x: x, call=lambda f, x: f(x, KEY, 0.0)[0], ulps=0),
     rows(
         "cross_entropy",
         of_classes,

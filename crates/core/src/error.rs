@@ -367,8 +367,8 @@ pub enum ErrorKind {
     Updates { op: &'static str, got: TensorType, required: String },
     #[error("{op}: index {index} on axis {axis} of {got}, it must be in {}", positions_text(got, *axis, 1, true))]
     IndexRange { op: &'static str, index: i128, axis: usize, got: TensorType },
-    #[error("{op}: label {} for axis {axis} of {got}, it must be in 0..{}", number_digits(*label), got.shape.sizes()[*axis])]
-    Label { op: &'static str, label: Number, axis: usize, got: TensorType },
+    #[error("{op}: {what} {} for axis {axis} of {got}, it must be in 0..{}", number_digits(*label), got.shape.sizes()[*axis])]
+    Label { op: &'static str, what: &'static str, label: Number, axis: usize, got: TensorType },
     #[error("{op}: start {start} on axis {axis} of {got}, it must be in {}", positions_text(got, *axis, *length, *from_end))]
     StartRange { op: &'static str, start: i128, axis: usize, length: usize, from_end: bool, got: TensorType },
     #[error(

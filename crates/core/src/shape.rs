@@ -108,6 +108,16 @@ pub enum Axes {
     List(Vec<AxisRef>),
 }
 
+impl Axes {
+    /// No axis.
+    ///
+    /// ```
+    /// use defn_core::Axes;
+    /// assert_eq!(Axes::NONE, Axes::from([0; 0]));
+    /// ```
+    pub const NONE: Axes = Axes::List(Vec::new());
+}
+
 impl<A: Into<AxisRef>> From<A> for Axes {
     fn from(axis: A) -> Axes {
         Axes::List(vec![axis.into()])

@@ -203,6 +203,7 @@ pub trait Builder {
     fn require_labels(
         &self,
         _op: &'static str,
+        _what: &'static str,
         _labels: &Self::V,
         _of: &TensorType,
         _axis: Axis,

@@ -3,8 +3,10 @@
 use super::composite::along;
 use super::{Arg, Builder, Composite};
 use crate::compose::nn::{self, Learnt};
+use crate::compose::random::check_key;
 use crate::dtype::{DType, Kind};
 use crate::error::{ErrorKind, Result};
+use crate::op::Domain;
 use crate::scalar::Number;
 use crate::shape::{Axes, Axis, AxisList, AxisRef};
 
@@ -174,19 +176,71 @@ pub trait BuildNn: Builder + Sized {
         if let Arg::Number(label @ Number::Int(number)) = labels
             && !(0..ty.shape[axis] as i128).contains(&number)
         {
-            return Err(ErrorKind::Label { op, label, got: ty, axis: axis.index() }.into());
+            return Err(ErrorKind::Label { op, what: "label", label, got: ty, axis: axis.index() }.into());
         }
         let labels = self.operand(labels)?;
         match self.ty(&labels).dtype.kind() {
             Kind::Unsigned | Kind::Signed => {
                 nn::classes_shape(&ty, &self.ty(&labels), axis)?;
-                self.require_labels(op, &labels, &ty, axis)?;
+                self.require_labels(op, "label", &labels, &ty, axis)?;
             }
             Kind::Bool | Kind::Float | Kind::Complex => {}
         }
         self.composite(Composite::over(op, &[], &[axis]), [logits, labels], &|b, [logits, labels]| {
             nn::cross_entropy(b, logits, labels, axis)
         })
+    }
+
+    /// The rows of a table, along its first axis, at indices. An index out of range is an error where it is known, and
+    /// makes a row of NaN in a program.
+    ///
+    /// # Errors
+    /// A table that is complex or has no axis, indices that are not integers, and a known index out of range.
+    fn embedding(
+        &mut self,
+        table: impl Into<Arg<Self::V>>,
+        indices: impl Into<Arg<Self::V>>,
+    ) -> Result<Self::V> {
+        let (op, table, indices) = ("embedding", self.operand(table)?, indices.into());
+        let ty = self.ty(&table);
+        let axis = ty.shape.resolve(op, &AxisRef::Index(0))?;
+        if let Arg::Number(label @ Number::Int(number)) = indices
+            && !(0..ty.shape[axis] as i128).contains(&number)
+        {
+            return Err(ErrorKind::Label { op, what: "index", label, got: ty, axis: axis.index() }.into());
+        }
+        let indices = self.operand(indices)?;
+        if Domain::Integer.has(self.ty(&indices).dtype) {
+            self.require_labels(op, "index", &indices, &ty, axis)?;
+        }
+        self.composite(Composite::new(op, &[]), [table, indices], &|b, [table, indices]| {
+            nn::embedding(b, table, indices)
+        })
+    }
+
+    /// Each element 0 with the probability `rate`, else divided by `1 - rate`, so that its mean stays. Along
+    /// `shared_axes` all elements share one draw. The key is used directly.
+    ///
+    /// # Errors
+    /// A complex operand, a value that is no key, a rate that is not between 0 and 1, and axes that the operand does
+    /// not have or that are repeated.
+    fn dropout(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        key: impl Into<Arg<Self::V>>,
+        rate: f64,
+        shared_axes: impl Into<Axes>,
+    ) -> Result<Self::V> {
+        let op = "dropout";
+        if !(0.0..=1.0).contains(&rate) {
+            let (option, given, required) = ("rate", rate.to_string(), "a number from 0 to 1".to_owned());
+            return Err(ErrorKind::OptionValue { op, option, given, required }.into());
+        }
+        let (x, key) = (self.operand(x)?, self.operand(key)?);
+        check_key(self, op, &key)?;
+        let axes = self.ty(&x).shape.resolve_all(op, &shared_axes.into())?;
+        let function = Composite::over(op, &[rate.to_bits()], &axes);
+        self.composite(function, [x, key], &|b, [x, key]| nn::dropout(b, x, key, rate, &axes))
     }
 
     errors! {

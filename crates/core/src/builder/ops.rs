@@ -364,7 +364,14 @@ impl Builder for Ops {
         Ok(Tensor::concrete(ty, buffer))
     }
 
-    fn require_labels(&self, op: &'static str, labels: &Tensor, of: &TensorType, axis: Axis) -> Result<()> {
+    fn require_labels(
+        &self,
+        op: &'static str,
+        what: &'static str,
+        labels: &Tensor,
+        of: &TensorType,
+        axis: Axis,
+    ) -> Result<()> {
         let Some(buffer) = labels.buffer() else { return Ok(()) };
         // A tensor that a definition captures is an input of its program.
         if trace::depth() > 0 || !buffer.backend().checks_positions_eagerly() {
@@ -379,7 +386,7 @@ impl Builder for Ops {
                 Number::Bool(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_) => false,
             };
             if !is_class {
-                return Err(ErrorKind::Label { op, label, axis: axis.index(), got: of.clone() }.into());
+                return Err(ErrorKind::Label { op, what, label, axis: axis.index(), got: of.clone() }.into());
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Functions of neural networks.
 
-use defn_core::builder::{Arg, BuildNn};
+use defn_core::builder::{Arg, BuildNn, Builder};
+use defn_core::compose::random;
 use defn_core::{Axes, AxisRef, DType, Tensor};
 use pyo3::prelude::*;
 
@@ -29,6 +30,9 @@ functions! {
         => |ops| ops.softmax(tensor, axes, mask);
     log_softmax(tensor: Arg<Tensor>, axes: Axes = None, mask: Option<Arg<Tensor>> = None)
         => |ops| ops.log_softmax(tensor, axes, mask);
+    embedding(table: Arg<Tensor>, indices: Arg<Tensor>) => |ops| ops.embedding(table, indices);
+    dropout_split(tensor: Arg<Tensor>, key: Arg<Tensor>, rate: f64, shared_axes: Axes)
+        => |ops| ops.dropout(tensor, key, rate, shared_axes);
     standardize(tensor: Arg<Tensor>, axes: Axes, eps: f64)
         => |ops| ops.standardize(tensor, axes, eps);
     one_hot(labels: Arg<Tensor>, classes: usize, dtype: DType, axis: i64)
@@ -93,7 +97,35 @@ fn batch_norm(
     })
 }
 
+/// The result and the next key.
+#[pyfunction]
+#[pyo3(signature = (tensor, key, rate, shared_axes))]
+fn dropout(
+    tensor: OptionalArg<'_, '_>,
+    key: OptionalArg<'_, '_>,
+    rate: OptionalArg<'_, '_>,
+    shared_axes: OptionalArg<'_, '_>,
+) -> Fallible<(PyTensor, PyTensor)> {
+    const OP: &str = "dropout";
+    guard(|| {
+        let tensor: Arg<Tensor> = Parse::parse(OP, "tensor", tensor)?;
+        let key: Arg<Tensor> = Parse::parse(OP, "key", key)?;
+        let rate: f64 = Parse::parse(OP, "rate", rate)?;
+        let shared_axes: Axes = Parse::parse(OP, "shared_axes", shared_axes)?;
+        let mut operands = Operands::new();
+        Parse::note(&tensor, "tensor", &mut operands);
+        let results = run(Parse::bytes(&tensor), move |ops| {
+            let key = ops.operand(key)?;
+            let (used, next) = random::fresh(ops, OP, &key)?;
+            Ok((ops.dropout(tensor, used, rate, shared_axes)?, next))
+        });
+        let (result, next) = results.map_err(|fault| operands.blame(fault))?;
+        Ok((PyTensor::new(result), PyTensor::new(next)))
+    })
+}
+
 pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_declared(module)?;
-    module.add_function(wrap_pyfunction!(batch_norm, module)?)
+    module.add_function(wrap_pyfunction!(batch_norm, module)?)?;
+    module.add_function(wrap_pyfunction!(dropout, module)?)
 }

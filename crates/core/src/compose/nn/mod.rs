@@ -4,6 +4,7 @@
 //! derivatives are finite for all finite operands.
 
 mod activation;
+mod layer;
 mod loss;
 mod normalize;
 mod softmax;
@@ -12,6 +13,7 @@ pub use activation::{
     celu, elu, gelu, glu, hard_sigmoid, hard_silu, hard_tanh, leaky_relu, log_sigmoid, mish, relu, relu6,
     selu, silu, softplus, softsign,
 };
+pub use layer::{dropout, embedding};
 pub(crate) use loss::classes_shape;
 pub use loss::{
     absolute_error, binary_cross_entropy, cosine_similarity, cross_entropy, hinge, huber, kl_divergence,

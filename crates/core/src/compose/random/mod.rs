@@ -115,7 +115,7 @@ fn merged_dtype<B: Builder>(b: &B, left: &Arg<B::V>, right: &Arg<B::V>) -> DType
 }
 
 /// Returns an error if a value is no key.
-fn check_key<B: Builder>(b: &B, op: &'static str, key: &B::V) -> Result<()> {
+pub(crate) fn check_key<B: Builder>(b: &B, op: &'static str, key: &B::V) -> Result<()> {
     let got = b.ty(key);
     if got.dtype == DType::U32 && got.shape.sizes() == [2] {
         return Ok(());
