@@ -364,6 +364,7 @@ LINALG = {
 NN = {
     "binary_cross_entropy_with_logits": "dn.nn.binary_cross_entropy(logits, labels)",
     "cosine_distance": "1 - dn.nn.cosine_similarity(x, y)",
+    "dot_product_attention": "dn.nn.attention(query, key, value)",
     "dropout1d": "dn.nn.dropout(x, key, rate, shared_axes=axes)",
     "dropout2d": "dn.nn.dropout(x, key, rate, shared_axes=axes)",
     "hinge_loss": "dn.nn.hinge(scores, labels)",
@@ -374,6 +375,7 @@ NN = {
     "logsumexp": "dn.logsumexp(x, axis)",
     "mse_loss": "dn.mean(dn.nn.squared_error(predictions, targets))",
     "nll_loss": "dn.nn.cross_entropy(logits, labels)",
+    "scaled_dot_product_attention": "dn.nn.attention(query, key, value)",
     "sigmoid_binary_cross_entropy": "dn.nn.binary_cross_entropy(logits, labels)",
     "smooth_l1_loss": "dn.mean(dn.nn.huber(predictions, targets))",
     "softmax_cross_entropy": "dn.nn.cross_entropy(logits, probabilities)",

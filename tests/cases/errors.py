@@ -35,6 +35,7 @@ x = dn.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], names=["row", None])
 v = dn.tensor([1.0, 2.0, 3.0])
 i = dn.tensor([1, 2, 3])
 c = dn.tensor([1j])
+h = dn.broadcast(1.0, (2, 2, 3))
 """
 
 ROWS: list[tuple[str, str]] = [

@@ -90,6 +90,13 @@ def rows(name, oracle, **options):
     return Case(name, floating(oracle), **{**defaults, **options})
 
 
+def attention(q, k, v):
+    scores = np.einsum("qhd,kd->hqk", q, k[:, 0]) * q.shape[-1] ** -0.5
+    scores = np.where(np.tri(2, 3, 1, dtype=bool), scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.einsum("hqk,kd->qhd", weights / weights.sum(-1, keepdims=True), v[:, 0])
+
+
 def binary_cross_entropy(x, y):
     return y * np.logaddexp(0, -x) + (1 - y) * np.logaddexp(0, x)
 
@@ -198,6 +205,14 @@ CASES = [
         call=lambda f, x: f(x, dn.tensor([1, 0, 1], names=["y"])),
         ulps=0,
         names=((("x", "z"),), ("y", "z")),
+    ),
+    rows(
+        "attention",
+        attention,
+        call=lambda f, q, k, v: f(q, k, v, causal=True),
+        shapes=((2, 2, 3), (3, 1, 3), (3, 1, 2)),
+        names=((("x", None, "y"), (None,) * 3, (None,) * 3), ("x", None, None)),
+        ulps=float_ulps(64),
     ),
     rows("dropout", lambda x: x, call=lambda f, x: f(x, KEY, 0.0)[0], ulps=0),
     rows(

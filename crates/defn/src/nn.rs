@@ -22,10 +22,12 @@ use crate::expr::Operand;
 pub use crate::values::Values;
 use crate::values::functions;
 
+mod attention;
 mod layer;
 mod loss;
 mod normalize;
 
+pub use attention::{Attention, attention};
 pub use layer::{dropout, dropout_split, embedding};
 pub use loss::{
     absolute_error, binary_cross_entropy, cosine_similarity, cross_entropy, hinge, huber, kl_divergence,

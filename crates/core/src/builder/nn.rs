@@ -2,7 +2,7 @@
 
 use super::composite::along;
 use super::{Arg, Builder, Composite};
-use crate::compose::nn::{self, Learnt};
+use crate::compose::nn::{self, Attention, Learnt};
 use crate::compose::random::check_key;
 use crate::dtype::{DType, Kind};
 use crate::error::{ErrorKind, Result};
@@ -216,6 +216,49 @@ pub trait BuildNn: Builder + Sized {
         self.composite(Composite::new(op, &[]), [table, indices], &|b, [table, indices]| {
             nn::embedding(b, table, indices)
         })
+    }
+
+    /// Means of values, weighted by `softmax` of the products of queries with keys. The operands are
+    /// `[..., length, heads, size]`; each head of the key serves as many heads of the query as there are for it. A query
+    /// without a key has zeros.
+    ///
+    /// # Errors
+    /// Complex operands, sizes that do not fit, and a mask or a bias that do not broadcast to
+    /// `[..., heads, queries, keys]`.
+    fn attention(
+        &mut self,
+        query: impl Into<Arg<Self::V>>,
+        key: impl Into<Arg<Self::V>>,
+        value: impl Into<Arg<Self::V>>,
+        options: Attention<Arg<Self::V>>,
+    ) -> Result<Self::V> {
+        let (query, key, value) = (self.operand(query)?, self.operand(key)?, self.operand(value)?);
+        let Attention { mask, bias, causal, scale } = options;
+        let (has_mask, has_bias) = (mask.is_some(), bias.is_some());
+        let bits = [causal, scale.is_some(), has_mask, has_bias].map(u64::from);
+        let mut bits = bits.to_vec();
+        bits.extend(scale.map(f64::to_bits));
+        let function = Composite::new("attention", &bits);
+        let mut given = [mask, bias].into_iter().flatten();
+        let mut next = || given.next().map(|operand| self.operand(operand)).transpose();
+        match (next()?, next()?) {
+            (None, _) => self.composite(function, [query, key, value], &|b, [query, key, value]| {
+                nn::attention(b, query, key, value, &Attention { mask: None, bias: None, causal, scale })
+            }),
+            (Some(one), None) => {
+                self.composite(function, [query, key, value, one], &|b, [query, key, value, one]| {
+                    let (mask, bias) = (has_mask.then_some(one), has_bias.then_some(one));
+                    nn::attention(b, query, key, value, &Attention { mask, bias, causal, scale })
+                })
+            }
+            (Some(mask), Some(bias)) => {
+                let operands = [query, key, value, mask, bias];
+                self.composite(function, operands, &|b, [query, key, value, mask, bias]| {
+                    let (mask, bias) = (Some(mask), Some(bias));
+                    nn::attention(b, query, key, value, &Attention { mask, bias, causal, scale })
+                })
+            }
+        }
     }
 
     /// Each element 0 with the probability `rate`, else divided by `1 - rate`, so that its mean stays. Along

@@ -103,6 +103,7 @@ impl ErrorKind {
             | UnknownCompilerOption { .. } => ErrorClass::Option,
             NegativeSize { .. }
             | Broadcast { .. }
+            | Attention { .. }
             | Rank { .. }
             | ReshapeSize { .. }
             | ReshapeAuto { .. }

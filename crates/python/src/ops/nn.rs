@@ -1,6 +1,7 @@
 //! Functions of neural networks.
 
 use defn_core::builder::{Arg, BuildNn, Builder};
+use defn_core::compose::nn::Attention;
 use defn_core::compose::random;
 use defn_core::{Axes, AxisRef, DType, Tensor};
 use pyo3::prelude::*;
@@ -33,6 +34,9 @@ functions! {
     embedding(table: Arg<Tensor>, indices: Arg<Tensor>) => |ops| ops.embedding(table, indices);
     dropout_split(tensor: Arg<Tensor>, key: Arg<Tensor>, rate: f64, shared_axes: Axes)
         => |ops| ops.dropout(tensor, key, rate, shared_axes);
+    attention(query: Arg<Tensor>, key: Arg<Tensor>, value: Arg<Tensor>, mask: Option<Arg<Tensor>> = None,
+        bias: Option<Arg<Tensor>> = None, causal: bool = None, scale: Option<f64> = None)
+        => |ops| ops.attention(query, key, value, Attention { mask, bias, causal, scale });
     standardize(tensor: Arg<Tensor>, axes: Axes, eps: f64)
         => |ops| ops.standardize(tensor, axes, eps);
     one_hot(labels: Arg<Tensor>, classes: usize, dtype: DType, axis: i64)

@@ -4,6 +4,7 @@
 //! derivatives are finite for all finite operands.
 
 mod activation;
+mod attention;
 mod layer;
 mod loss;
 mod normalize;
@@ -13,6 +14,7 @@ pub use activation::{
     celu, elu, gelu, glu, hard_sigmoid, hard_silu, hard_tanh, leaky_relu, log_sigmoid, mish, relu, relu6,
     selu, silu, softplus, softsign,
 };
+pub use attention::{Attention, attention};
 pub use layer::{dropout, embedding};
 pub(crate) use loss::classes_shape;
 pub use loss::{
