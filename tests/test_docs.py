@@ -220,7 +220,7 @@ def test_foreign_names_lead_to_names_that_exist() -> None:
     from defn import _foreign
 
     tables = {dn: _foreign.FUNCTIONS, dn.linalg: _foreign.LINALG, dn.random: _foreign.RANDOM}
-    tables |= {dn.nn: _foreign.NN, dn.tree: _foreign.TREE}
+    tables |= {dn.nn: _foreign.NN, dn.optim: _foreign.OPTIM, dn.tree: _foreign.TREE}
     for module, table in tables.items():
         for foreign, ours in table.items():
             assert foreign not in module.__all__, foreign

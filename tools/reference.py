@@ -30,6 +30,7 @@ MODULES = (
     "graph",
     "linalg",
     "nn",
+    "optim",
     "random",
     "tree",
 )

@@ -194,6 +194,7 @@ if TYPE_CHECKING:
         graph,
         linalg,
         nn,
+        optim,
         pjrt,
         random,
     )
@@ -340,6 +341,7 @@ __all__ = [
     "mesh_size",
     "minimum",
     "nn",
+    "optim",
     "optional",
     "options",
     "pjrt",
@@ -449,7 +451,7 @@ _attach_notebook()
 # them, the import of the package would take twice as long.
 _MODULES = (
     *("array_api", "backends", "blocks", "compilers", "constants", "distributed", "engines"),
-    *("graph", "linalg", "nn", "pjrt", "random"),
+    *("graph", "linalg", "nn", "optim", "pjrt", "random"),
 )
 _NAMES = {
     "backends": ("Backend",),

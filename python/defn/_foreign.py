@@ -392,6 +392,23 @@ NN = {
 }
 """Names of ``jax.nn``, ``optax`` and ``torch.nn.functional``, and what to write instead."""
 
+OPTIM = {
+    "Adam": "dn.optim.adam(rate)",
+    "AdamW": "dn.optim.adamw(rate)",
+    "GradientTransformationExtraArgs": "dn.optim.GradientTransformation(init, update)",
+    "MultiSteps": "dn.optim.accumulate(optimizer, every)",
+    "RMSprop": "dn.optim.rmsprop(rate)",
+    "SGD": "dn.optim.sgd(rate)",
+    "additive_weight_decay": "dn.optim.add_decayed_weights(decay)",
+    "clip_grad_norm_": "dn.optim.clip_by_global_norm(max_norm)",
+    "cosine_annealing": "dn.optim.cosine_decay_schedule(rate, steps)",
+    "global_norm": "dn.tree.norm(updates)",
+    "nadam": "dn.optim.adam(rate, nesterov=True)",
+    "safe_increment": "dn.min(count, 2**31 - 2) + 1",
+    "set_to_zero": "dn.optim.scale(0.0)",
+}
+"""Names of ``optax`` and ``torch.optim``, and what to write instead."""
+
 RANDOM = {
     "PRNGKey": "dn.random.key(seed)",
     "cauchy": "dn.tan(math.pi * (dn.random.uniform_split(key, shape=shape) - 0.5))",

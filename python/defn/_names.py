@@ -139,6 +139,7 @@ def unknown_name(where: str, name: str, module: ModuleType | None = None) -> Unk
     tables = {
         "linalg": _foreign.LINALG,
         "nn": _foreign.NN,
+        "optim": _foreign.OPTIM,
         "random": _foreign.RANDOM,
         "tree": _foreign.TREE,
     }

@@ -428,6 +428,8 @@ pub enum ErrorKind {
     MultivariateShapes { mean: TensorType, covariance: TensorType },
     #[error("{op}: {what} is {got}, it must broadcast to the shape {}", shape_text(shape))]
     ParameterShape { op: &'static str, what: &'static str, got: TensorType, shape: Shape },
+    #[error("{op}: {what} is {got}, its shape must be {}", shape_text(shape))]
+    StateShape { op: &'static str, what: &'static str, got: TensorType, shape: Shape },
 
     // control flow
     #[error("{op}: the predicate is {got}, it must be a scalar; reduce it with all or any")]

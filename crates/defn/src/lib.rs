@@ -57,6 +57,7 @@ mod neighbours;
 mod nested;
 pub mod nn;
 mod ops;
+pub mod optim;
 mod parts;
 #[cfg(feature = "pjrt")]
 pub mod pjrt;

@@ -12,7 +12,7 @@
 //! # Ok::<(), defn::Error>(())
 //! ```
 
-mod arithmetic;
+pub(crate) mod arithmetic;
 mod computed;
 mod stacks;
 

@@ -27,6 +27,7 @@ mod matrix;
 mod missing;
 mod nn;
 mod ops;
+mod optim;
 mod order;
 mod quantile;
 mod reduce;
@@ -66,6 +67,7 @@ pub use nn::BuildNn;
 pub use ops::{
     Host, Ops, Source, common_backend, fast_path, matmul_fast_path, move_to_common_backend, view_fast_path,
 };
+pub use optim::BuildOptim;
 pub use order::BuildOrder;
 pub use quantile::{BuildQuantile, QuantileMethod};
 pub use reduce::BuildReduce;

@@ -14,6 +14,7 @@ pub mod linalg;
 pub mod matrix;
 pub mod missing;
 pub mod nn;
+pub mod optim;
 pub mod order;
 pub mod quantile;
 pub mod random;

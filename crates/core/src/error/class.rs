@@ -133,6 +133,7 @@ impl ErrorKind {
             | SolverResult { .. }
             | SolverMatrix { .. }
             | ParameterShape { .. }
+            | StateShape { .. }
             | MultivariateShapes { .. }
             | Probabilities { .. }
             | Indices { .. }

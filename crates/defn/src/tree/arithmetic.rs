@@ -10,7 +10,7 @@ use crate::ops::eager;
 use crate::{Operand, Tree};
 
 /// The container of what ops give for corresponding leaves.
-fn combine<T: Computed, A: Tree<T, Of<T> = A>, const N: usize>(
+pub(crate) fn combine<T: Computed, A: Tree<T, Of<T> = A>, const N: usize>(
     op: &'static str,
     at: Location,
     trees: [&A; N],

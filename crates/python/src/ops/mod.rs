@@ -15,6 +15,7 @@ mod mapped;
 mod matrix;
 mod missing;
 mod nn;
+mod optim;
 mod order;
 mod parse;
 mod random;
@@ -64,6 +65,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     matrix::add(module)?;
     missing::add(module)?;
     nn::add(module)?;
+    optim::add(module)?;
     order::add(module)?;
     fast_function::add(module)?;
     random::add(module)?;
