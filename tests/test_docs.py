@@ -123,6 +123,7 @@ PAGES = [
     "control-flow.md",
     "cpu.md",
     "definitions.md",
+    "formats.md",
     "gradients.md",
     "nn.md",
     "streams-and-hooks.md",

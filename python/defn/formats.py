@@ -8,9 +8,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from defn import _core, _files
-from defn._names import option_error
+from defn._names import caller, option_error
 from defn._public import forwards, public
+from defn._tree_paths import path_text, paths
+from defn.errors import ContainerError, DTypeError, FormatError, OutOfMemoryError
 
 if TYPE_CHECKING:
     from typing import Any, BinaryIO, Literal, TypeAlias
@@ -46,6 +50,7 @@ def load(
     format: Format | None = None,
     dtype: DTypeLike | None = None,
     backend: BackendLike | None = None,
+    like: Any = None,
 ) -> Any:
     """Read a file: ``.npy``, ``.npz``, ``.safetensors``, or ``.defn``, which ``save`` writes.
 
@@ -55,9 +60,16 @@ def load(
     does not write which type of ``ml_dtypes`` a file holds: elements of two bytes are read as bf16,
     others need ``dtype``.
 
+    ``like`` is a container, such as the state that a program starts with, or one of templates. The
+    content must have its structure and static values, and each tensor the dtype, shape and
+    vectorized axes of the tensor in its place. A number in ``like`` stands for a number or a
+    scalar. The result has the class and the order of keys of ``like``, and the names of its axes
+    where the file has none.
+
     Raises: ``FormatError`` for a file that is damaged or of an unknown format, ``DTypeError`` for
     elements without a corresponding dtype, ``OutOfMemoryError`` for an archive that expands to more
-    than the available memory, and the errors of opening the file.
+    than the available memory, ``ContainerError`` for a content that does not fit ``like``, with the
+    path of the first difference, and the errors of opening the file.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "pair.npz")
@@ -67,7 +79,66 @@ def load(
     """
     # The content is more reliable than the suffix, which may be anything.
     chosen = None if format is None else _format("load", source, format)
-    return _core.load("load", _files.read(source), chosen, dtype, backend)
+    return read("load", source, chosen, dtype, backend, like)
+
+
+def read(
+    op: str,
+    source: str | os.PathLike[str] | BinaryIO,
+    chosen: Format | None,
+    dtype: DTypeLike | None,
+    backend: BackendLike | None,
+    like: Any,
+) -> Any:
+    """The value in a file, checked against ``like``; errors name the path."""
+    data = _files.read(source)
+    try:
+        value = _core.load("load", data, chosen, dtype, backend)
+        return value if like is None else _fitted(like, value)
+    except (FormatError, ContainerError, DTypeError, OutOfMemoryError) as error:
+        text = str(error).partition(": ")[2]
+        place = f"in {os.fspath(source)}, " if isinstance(source, (str, os.PathLike)) else ""
+        error.args = (f"{op}: {place}{text}", *error.args[1:])
+        raise
+
+
+def _fitted(like: Any, value: Any) -> Any:
+    """A value with the structure of ``like``, whose leaves have the types of those of ``like``."""
+    names = ["like", "content"]
+    rows, structure = _core.corresponding_leaves("load", names, like, value)
+    leaves: list[Any] = []
+    for wanted, found in rows:
+        leaf = _fitted_leaf(wanted, found)
+        if leaf is None:
+            path = path_text(paths(structure)[len(leaves)])
+            raise ContainerError(
+                f"load: content{path} is {_kind(found)}, like{path} is {_kind(wanted)}, "
+                f"both must be of one type; give a container like the one that was saved{caller()}"
+            )
+        leaves.append(leaf)
+    return _core.unflatten_container(structure, leaves)
+
+
+def _fitted_leaf(wanted: Any, found: Any) -> Any:
+    """The leaf that was found if it has the type of the one that is wanted, else None."""
+    if isinstance(wanted, (int, float, complex)) and not isinstance(wanted, np.generic):
+        is_scalar = isinstance(found, _core.Tensor) and not found.shape
+        return found if is_scalar or type(found) is type(wanted) else None
+    wanted = _core.to_tensor(wanted)
+    kind = (wanted.dtype, wanted.shape, wanted.vectorized_axes)
+    if not isinstance(found, _core.Tensor):
+        return None
+    if kind != (found.dtype, found.shape, found.vectorized_axes):
+        return None
+    if found.names == wanted.names or not any(wanted.names):
+        return found
+    return None if any(found.names) else found.rename(wanted.names)
+
+
+def _kind(leaf: Any) -> str:
+    if isinstance(leaf, (int, float, complex)) and not isinstance(leaf, np.generic):
+        return f"the {type(leaf).__name__} {leaf!r}"
+    return _core.type_text(_core.to_tensor(leaf))
 
 
 @public
@@ -77,17 +148,25 @@ def save(
     *,
     format: Format | None = None,
     compressed: bool = False,
+    keep_numbers: bool = False,
 ) -> None:
     """Write a file in the format of its suffix: ``.npy``, ``.npz``, ``.safetensors`` or ``.defn``.
 
     ``target`` is a path, or a file that is open for writing bytes, which needs ``format``. An
     ``.npy`` file holds one tensor, ``.npz`` and ``.safetensors`` a dict of tensors by name,
     ``.defn`` any container. Only ``.defn`` keeps axis names; in the other formats, vectorized axes
-    become ordinary axes. ``compressed`` deflates an ``.npz`` file. Nothing is written if the value
-    cannot be saved.
+    become ordinary axes. ``compressed`` deflates an ``.npz`` file. Numbers become tensors of the
+    default dtypes; with ``keep_numbers``, a ``.defn`` file keeps Python's ints, floats and complex
+    numbers as they are, with all their digits.
 
-    Raises: ``OptionError`` if the format is missing or unknown, ``ContainerError`` for a value and
-    ``DTypeError`` for elements that the format cannot hold, and the errors of opening the file.
+    A file is replaced at once: the bytes are written to a temporary file beside it, which is
+    renamed when they are on the disk. A program that is killed meanwhile, and a system that stops,
+    leave the old content or the new one, never a part. Nothing is written if the value cannot be
+    saved.
+
+    Raises: ``OptionError`` if the format is missing or unknown, or does not take an option,
+    ``ContainerError`` for a value and ``DTypeError`` for elements that the format cannot hold, and
+    the errors of opening the file.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "x.npy")
@@ -103,7 +182,11 @@ def save(
         )
     if compressed and chosen != "npz":
         raise option_error(f"save: compressed is True for the format {chosen}, only npz takes it")
-    _files.write(target, _core.save(value, chosen, compressed))
+    if keep_numbers and chosen != "defn":
+        raise option_error(
+            f"save: keep_numbers is True for the format {chosen}, only defn takes it"
+        )
+    _files.write(target, _core.save(value, chosen, compressed, keep_numbers))
 
 
 @public
@@ -139,12 +222,13 @@ def load_numpy(
 
 
 @forwards(_core.serialize)
-def serialize(value: Any) -> bytes:
+def serialize(value: Any, *, keep_numbers: bool = False) -> bytes:
     """Write a tensor or a container of tensors to bytes, which ``deserialize`` reads.
 
     Dtypes, shapes, names, vectorized axes and the structure of containers are kept, and so are
     static values: ``None``, bools, strings, and fields marked ``Static``. Numbers and arrays become
-    tensors. Container classes are stored by name.
+    tensors; with ``keep_numbers``, Python's numbers stay as they are. Container classes are stored
+    by name.
 
     Raises: ``TraceError`` for a traced tensor or a template, ``ContainerError`` for a value that
     cannot be stored, ``BackendError`` for freed elements.

@@ -18,6 +18,10 @@ np.savez_compressed(file, a=np.zeros(10_000))
 data = file.getvalue()
 """
 
+LIKE = (
+    "import io\nfile = io.BytesIO()\ndn.save(file, {}, format='defn')\nfile.seek(0)\n"
+    "dn.load(file, like={})"
+)
 TENSORS = """\
 import io
 file = io.BytesIO()
@@ -218,4 +222,11 @@ ROWS: list[tuple[str, str]] = [
     ("a file without a format", "import io\ndn.save(io.BytesIO(), v)"),
     ("a format that is unknown", "dn.load('x', format='csv')"),
     ("a compressed file that cannot be", "dn.save('x.npy', v, compressed=True)"),
+    ("numbers kept by a format of tensors", "dn.save('x.npz', {'a': 1}, keep_numbers=True)"),
+    (
+        "a content of another structure",
+        LIKE.format("{'w': v, 'b': 1}", "{'w': v, 'b': (1, 2)}"),
+    ),
+    ("a content of another shape", LIKE.format("[v, v]", "[v, v[:1]]")),
+    ("a content of another static value", LIKE.format("[v, 'relu']", "[v, 'tanh']")),
 ]

@@ -13,6 +13,7 @@ use defn_core::format::{Array, native, npy, npz, safetensors};
 use defn_core::vectorize::vectorized_axes_text;
 use defn_core::{ErrorKind, Location, Result};
 
+use crate::replace::replace;
 use crate::tree::{add_part, map};
 use crate::{Tensor, Tree, default_backend, named_leaves};
 
@@ -42,11 +43,14 @@ use crate::{Tensor, Tree, default_backend, named_leaves};
 #[track_caller]
 pub fn load(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     let location = Location::caller();
-    read("load", path.as_ref()).map_err(|error| error.at(Some(location)))
+    read("load", path.as_ref()).map_err(|error| in_file(path.as_ref(), error).at(Some(location)))
 }
 
 /// Writes tensors by name to a file in the format of its suffix: `.npz`, `.safetensors` or `.defn`; or one tensor,
 /// whatever its name, to an `.npy` file.
+///
+/// A file is replaced at once: the bytes are written to a temporary file beside it, which is renamed when they are on the
+/// disk. A program that is killed meanwhile leaves the old content or the new one, never a part.
 ///
 /// Only `.defn` keeps axis names. In the other formats vectorized axes become ordinary axes. Nothing is written if a
 /// tensor cannot be saved.
@@ -98,11 +102,7 @@ pub fn save(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<()> {
 #[track_caller]
 pub fn save_tree<A: Tree<Tensor>>(path: impl AsRef<Path>, tree: &A) -> Result<()> {
     let location = Location::caller();
-    let leaves = named_leaves(tree);
-    let tensors: Vec<(&str, &Tensor)> = leaves.iter().map(|(name, leaf)| (name.as_str(), leaf)).collect();
-    distinct("save_tree", tensors.iter().map(|(name, _)| *name))
-        .and_then(|()| write("save_tree", path.as_ref(), &tensors))
-        .map_err(|error| error.at(Some(location)))
+    write_tree("save_tree", path.as_ref(), tree).map_err(|error| error.at(Some(location)))
 }
 
 /// Reads a file of tensors that [`save_tree`] or Python has written into a container of the same structure as `like`,
@@ -131,12 +131,7 @@ pub fn save_tree<A: Tree<Tensor>>(path: impl AsRef<Path>, tree: &A) -> Result<()
 #[track_caller]
 pub fn load_tree<A: Tree<Tensor>>(path: impl AsRef<Path>, like: &A) -> Result<A::Of<Tensor>> {
     let location = Location::caller();
-    read_into("load_tree", path.as_ref(), named_leaves(like))
-        .map(|tensors| {
-            let mut tensors = tensors.into_iter();
-            map(like, |_| tensors.next().expect("a tensor for each leaf"))
-        })
-        .map_err(|error| error.at(Some(location)))
+    tree_of("load_tree", path.as_ref(), like).map_err(|error| error.at(Some(location)))
 }
 
 /// The bytes of named tensors, in the format of this project, which keeps every property: what [`save`] writes to a file that
@@ -175,6 +170,30 @@ pub fn serialize(tensors: &[(&str, &Tensor)]) -> Result<Vec<u8>> {
 pub fn deserialize(bytes: impl Into<Vec<u8>>) -> Result<Vec<(String, Tensor)>> {
     let location = Location::caller();
     parse("deserialize", bytes.into()).map_err(|error| error.at(Some(location)))
+}
+
+/// The container of a file; errors name the file.
+pub(crate) fn tree_of<A: Tree<Tensor>>(op: &'static str, path: &Path, like: &A) -> Result<A::Of<Tensor>> {
+    let tensors = read_into(op, path, named_leaves(like)).map_err(|error| in_file(path, error))?;
+    let mut tensors = tensors.into_iter();
+    Ok(map(like, |_| tensors.next().expect("a tensor for each leaf")))
+}
+
+/// Writes a container to a file.
+pub(crate) fn write_tree<A: Tree<Tensor>>(op: &'static str, path: &Path, tree: &A) -> Result<()> {
+    let leaves = named_leaves(tree);
+    let tensors: Vec<(&str, &Tensor)> = leaves.iter().map(|(name, leaf)| (name.as_str(), leaf)).collect();
+    distinct(op, tensors.iter().map(|(name, _)| *name))?;
+    write(op, path, &tensors)
+}
+
+/// An error about the content of a file, with the path of the file.
+fn in_file(path: &Path, error: core::Error) -> core::Error {
+    let ErrorKind::Malformed { op, problem, required } = error.kind() else {
+        return error;
+    };
+    let problem = format!("in {}, {problem}", path.display());
+    ErrorKind::Malformed { op, problem, required: required.clone() }.into()
 }
 
 fn read(op: &'static str, path: &Path) -> Result<Vec<(String, Tensor)>> {
@@ -369,7 +388,7 @@ fn write(op: &'static str, path: &Path, tensors: &[(&str, &Tensor)]) -> Result<(
             return refuse("the path", path.display().to_string(), required);
         }
     };
-    fs::write(path, bytes).map_err(failed)
+    replace(path, &bytes).map_err(failed)
 }
 
 fn arrays_of(op: &'static str, tensors: &[(&str, &Tensor)]) -> Result<Vec<(String, Array)>> {

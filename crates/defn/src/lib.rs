@@ -64,6 +64,7 @@ pub mod pjrt;
 mod print;
 mod profile;
 pub mod random;
+mod replace;
 mod saved;
 pub mod sparsity;
 mod stream;

@@ -14,6 +14,7 @@ use defn_core::{ErrorKind, Location, Result, TensorType};
 use crate::compile::{Key, Options, Program};
 use crate::files::failed;
 use crate::hooks::{Named, RunHooks, Slot, Table};
+use crate::replace::replace;
 use crate::tree::flatten;
 use crate::{Tensor, Tree, backend};
 
@@ -153,7 +154,7 @@ pub(crate) fn write<R>(path: &Path, key: &Key, program: &Program<R>) -> Result<(
         Value::List(of_arguments.collect()),
         Value::List(of_results.collect()),
     ]);
-    std::fs::write(path, native::write(op, &value)?).map_err(failed)
+    replace(path, &native::write(op, &value)?).map_err(failed)
 }
 
 fn read(bytes: &[u8]) -> Result<Saved> {

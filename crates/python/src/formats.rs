@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::backends;
-use crate::containers;
+use crate::containers::{self, Numbers};
 use crate::convert;
 use crate::dtype;
 use crate::error::{Fallible, guard};
@@ -171,17 +171,27 @@ fn deserialize<'py>(
 
 /// Bytes from which `deserialize` restores the value.
 #[pyfunction]
-fn serialize<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyBytes>> {
+#[pyo3(signature = (value, keep_numbers = false))]
+fn serialize<'py>(value: &Bound<'py, PyAny>, keep_numbers: bool) -> Fallible<Bound<'py, PyBytes>> {
     guard(|| {
-        let stored = containers::to_value(value)?;
+        let stored = containers::to_value(value, numbers(keep_numbers))?;
         let bytes = value.py().detach(|| native::write("serialize", &stored))?;
         Ok(PyBytes::new(value.py(), &bytes))
     })
 }
 
+fn numbers(keep: bool) -> Numbers {
+    if keep { Numbers::Kept } else { Numbers::Tensors }
+}
+
 /// The contents of a file in a format.
 #[pyfunction]
-fn save<'py>(value: &Bound<'py, PyAny>, format: &str, compressed: bool) -> Fallible<Bound<'py, PyBytes>> {
+fn save<'py>(
+    value: &Bound<'py, PyAny>,
+    format: &str,
+    compressed: bool,
+    keep_numbers: bool,
+) -> Fallible<Bound<'py, PyBytes>> {
     guard(|| {
         let (py, op) = (value.py(), "save");
         let found = FORMATS.iter().find(|(known, _)| *known == format).map(|(_, format)| *format);
@@ -199,7 +209,7 @@ fn save<'py>(value: &Bound<'py, PyAny>, format: &str, compressed: bool) -> Falli
                 py.detach(|| safetensors::write(op, &arrays))?
             }
             Some(Format::Native) => {
-                let stored = containers::to_value(value)?;
+                let stored = containers::to_value(value, numbers(keep_numbers))?;
                 py.detach(|| native::write(op, &stored))?
             }
             None => unreachable!("the Python layer names formats that there are"),

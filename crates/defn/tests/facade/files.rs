@@ -154,7 +154,13 @@ fn containers_that_do_not_fit_are_refused() -> Result<(), defn::Error> {
     let file = Scratch::new("strict.npz");
     let x = tensor![1.0, 2.0]?;
     save_tree(&file.0, &(x.clone(), x.clone()))?;
-    let text = |result: Result<(), defn::Error>| result.unwrap_err().to_string();
+    let place = format!("in {}, ", file.0.display());
+    let text = |result: Result<(), defn::Error>| {
+        let text = result.unwrap_err().to_string();
+        // Errors about the content of a file name it.
+        assert_eq!(text.starts_with("load_tree"), text.contains(&place), "{text}");
+        text.replace(&place, "")
+    };
     let template = |size| Tensor::template(&[size], DType::F32);
     let cases = [
         (
@@ -194,9 +200,9 @@ fn containers_that_do_not_fit_are_refused() -> Result<(), defn::Error> {
     let rows = tensor![[1.0, 2.0], [3.0, 4.0]]?.vectorize(&["row"])?;
     save_tree(&file.0, &rows)?;
     assert_eq!(load_tree(&file.0, &rows)?.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
-    let error = text(load_tree(&file.0, &x).map(drop));
-    let expected = "load_tree: `` of the file is vectorized[row: 2] f32[2], the container has f32[2] there";
-    assert!(error.starts_with(expected), "{error}");
+    let error = load_tree(&file.0, &x).map(drop).unwrap_err().to_string();
+    let expected = "`` of the file is vectorized[row: 2] f32[2], the container has f32[2] there";
+    assert!(error.contains(expected), "{error}");
     Ok(())
 }
 
@@ -241,9 +247,45 @@ fn containers_of_python_are_read() -> Result<(), defn::Error> {
     fs::write(&file.0, write("test", &value)?).expect("a file");
     let like = BTreeMap::from([("a.b".to_owned(), Tensor::scalar(0.0)?)]);
     let error = load_tree(&file.0, &like).map(drop).unwrap_err();
-    assert!(error.to_string().starts_with("load_tree: the file has two tensors `a.b`, "), "{error}");
+    assert!(error.to_string().contains("the file has two tensors `a.b`, "), "{error}");
     let odd = Value::Dict(vec![(Value::Float(0.5), tensor(1.0)?)]);
     assert_eq!(defn::deserialize(write("test", &odd)?).unwrap_err().class(), ErrorClass::Format);
+    Ok(())
+}
+
+#[test]
+fn a_file_is_replaced_at_once() -> Result<(), defn::Error> {
+    let directory = std::env::temp_dir().join(format!("defn-replaced-{}", std::process::id()));
+    fs::create_dir_all(&directory).expect("a directory");
+    let path = directory.join("x.defn");
+    let x = tensor![1.0, 2.0]?;
+    save(&path, &[("x", &x)])?;
+    // A reader that has the old file keeps it.
+    let mut old = fs::File::open(&path).expect("a file");
+    save(&path, &[("x", &tensor![3.0]?)])?;
+    let mut bytes = Vec::new();
+    std::io::Read::read_to_end(&mut old, &mut bytes).expect("the old file");
+    assert_eq!(defn::deserialize(bytes)?[0].1.to_vec::<f32>()?, [1.0, 2.0]);
+    assert_eq!(load(&path)?[0].1.to_vec::<f32>()?, [3.0]);
+    // What cannot be written leaves nothing behind.
+    assert!(save(directory.join("nowhere").join("x.defn"), &[("x", &x)]).is_err());
+    assert!(save(directory.join("x.npy"), &[("x", &x.as_type(DType::U4)?)]).is_err());
+    fs::create_dir(directory.join("full.npy")).expect("a directory");
+    assert!(save(directory.join("full.npy"), &[("x", &x)]).is_err());
+    let mut names: Vec<_> = fs::read_dir(&directory).expect("the directory").flatten().collect();
+    names.retain(|entry| entry.file_name().to_string_lossy().ends_with(".tmp"));
+    assert!(names.is_empty(), "{names:?}");
+    // Every bit that is damaged is found, and the error names the file.
+    let whole = fs::read(&path).expect("a file");
+    for at in 0..whole.len() {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1 << (at % 8);
+        fs::write(&path, damaged).expect("a file");
+        let error = load(&path).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::Format);
+        assert!(error.to_string().contains(&format!("in {}, ", path.display())), "{error}");
+    }
+    fs::remove_dir_all(directory).expect("the directory");
     Ok(())
 }
 

@@ -31,7 +31,7 @@ use crate::shard::PySharded;
 use crate::tensor::PyTensor;
 use class::Class;
 pub(crate) use class::{Structure, is_marked};
-pub(crate) use store::{from_value, to_value};
+pub(crate) use store::{Numbers, from_value, to_value};
 use tree::Tag;
 pub(crate) use tree::{
     Aspect, AuxObject, DifferenceSink, LeafValue, Misfit, Tree, ValuePath, any_text, local_name, value_text,

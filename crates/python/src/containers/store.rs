@@ -20,16 +20,25 @@ use crate::tensor::PyTensor;
 const WRITE: &str = "serialize";
 const READ: &str = "deserialize";
 
+/// What becomes of Python's numbers where a container may have tensors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Numbers {
+    /// They become tensors of the default dtypes.
+    Tensors,
+    /// They stay numbers, with all their digits.
+    Kept,
+}
+
 /// A value in stored form: tensors, arrays and numbers become tensors, containers stay containers, other
 /// values are stored unchanged.
 ///
 /// # Errors
 /// Values of other kinds, tensors without elements, and containers that are nested too deep.
-pub(crate) fn to_value(value: &Bound<'_, PyAny>) -> Fallible<Value> {
-    store(value, 0)
+pub(crate) fn to_value(value: &Bound<'_, PyAny>, numbers: Numbers) -> Fallible<Value> {
+    store(value, numbers, 0)
 }
 
-fn store(value: &Bound<'_, PyAny>, depth: usize) -> Fallible<Value> {
+fn store(value: &Bound<'_, PyAny>, numbers: Numbers, depth: usize) -> Fallible<Value> {
     stack::require(WRITE)?;
     if depth > MAX_DEPTH {
         return Err(Misuse::TooDeep { op: WRITE, limit: MAX_DEPTH }.into());
@@ -39,15 +48,19 @@ fn store(value: &Bound<'_, PyAny>, depth: usize) -> Fallible<Value> {
         return Ok(Value::Tensor(Box::new(Array::of(WRITE, &tensor.get().tensor)?)));
     }
     if let Ok(tuple) = value.cast_exact::<PyTuple>() {
-        return Ok(Value::Tuple(tuple.iter().map(|item| store(&item, next)).collect::<Fallible<_>>()?));
+        return Ok(Value::Tuple(
+            tuple.iter().map(|item| store(&item, numbers, next)).collect::<Fallible<_>>()?,
+        ));
     }
     if let Ok(list) = value.cast_exact::<PyList>() {
         // A snapshot: the code of a registered container may change the list.
         let items: Vec<Bound<'_, PyAny>> = list.iter().collect();
-        return Ok(Value::List(items.iter().map(|item| store(item, next)).collect::<Fallible<_>>()?));
+        return Ok(Value::List(
+            items.iter().map(|item| store(item, numbers, next)).collect::<Fallible<_>>()?,
+        ));
     }
     if let Ok(dict) = value.cast_exact::<PyDict>() {
-        return entries(dict, |item| store(item, next), next);
+        return entries(dict, |item| store(item, numbers, next), next);
     }
     if value.is_none() || value.is_instance_of::<PyBool>() || value.is_exact_instance_of::<PyString>() {
         return constant(value, depth);
@@ -55,16 +68,18 @@ fn store(value: &Bound<'_, PyAny>, depth: usize) -> Fallible<Value> {
     let class = value.get_type();
     let kind = class::of(&class)?;
     match &*kind {
+        Class::Number if numbers == Numbers::Kept && is_python_number(value) => constant(value, depth),
         Class::Number | Class::Array | Class::Foreign => leaf(value),
         Class::Plain | Class::Function | Class::Unknown => constant(value, depth),
         Class::Named => {
-            let parts = value.cast::<PyTuple>()?.iter().map(|item| Ok((String::new(), store(&item, next)?)));
+            let parts =
+                value.cast::<PyTuple>()?.iter().map(|item| Ok((String::new(), store(&item, numbers, next)?)));
             object(&class, Form::Named, parts.collect::<Fallible<_>>()?)
         }
         // The default factory of its entries is a function, which is not stored.
         Class::Mapping if matches!(class::constructor(value)?, AuxObject::Value(_)) => constant(value, depth),
         Class::Mapping => {
-            let dict = entries(&entries_of(value)?, |item| store(item, next), next)?;
+            let dict = entries(&entries_of(value)?, |item| store(item, numbers, next), next)?;
             object(&class, Form::Ordered, vec![(String::new(), dict)])
         }
         Class::Object(fields) => {
@@ -72,7 +87,8 @@ fn store(value: &Bound<'_, PyAny>, depth: usize) -> Fallible<Value> {
             for field in fields {
                 let name = field.name.bind(value.py());
                 let item = value.getattr(name)?;
-                let stored = if field.is_static { constant(&item, next)? } else { store(&item, next)? };
+                let stored =
+                    if field.is_static { constant(&item, next)? } else { store(&item, numbers, next)? };
                 parts.push((name.to_string(), stored));
             }
             object(&class, Form::Fields, parts)
@@ -83,11 +99,18 @@ fn store(value: &Bound<'_, PyAny>, depth: usize) -> Fallible<Value> {
             let children: Vec<Bound<'_, PyAny>> = children.try_iter()?.collect::<PyResult<_>>()?;
             let mut parts = vec![(String::new(), constant(&rest, next)?)];
             for child in &children {
-                parts.push((String::new(), store(child, next)?));
+                parts.push((String::new(), store(child, numbers, next)?));
             }
             object(&class, Form::Registered, parts)
         }
     }
+}
+
+/// Whether this is a number of Python itself. NumPy's scalars have dtypes, which tensors keep.
+fn is_python_number(value: &Bound<'_, PyAny>) -> bool {
+    value.is_exact_instance_of::<PyInt>()
+        || value.is_exact_instance_of::<PyFloat>()
+        || value.is_exact_instance_of::<PyComplex>()
 }
 
 /// A number or an array, as a tensor.

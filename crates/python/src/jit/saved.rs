@@ -16,7 +16,7 @@ use super::leaf::Borrowed;
 use super::program::{Output, Program};
 use crate::backends;
 use crate::build;
-use crate::containers::{self, Leaves, Mode, Tree};
+use crate::containers::{self, Leaves, Mode, Numbers, Tree};
 use crate::convert;
 use crate::error::{Fallible, Fault, guard};
 use crate::hooks::Table;
@@ -50,9 +50,9 @@ impl Compiled {
         let results = tree.unflatten(py, &mut blanks(py, outputs.len())?.into_iter())?;
         let note = Value::Tuple(vec![
             Value::Text(self.name.clone()),
-            containers::to_value(&arguments)?,
+            containers::to_value(&arguments, Numbers::Tensors)?,
             Value::List(self.models.iter().enumerate().map(|(at, x)| self.model_value(at, x)).collect()),
-            containers::to_value(&results)?,
+            containers::to_value(&results, Numbers::Tensors)?,
             Value::List(outputs.iter().map(output_value).collect()),
             Value::List(captures),
         ]);
