@@ -91,7 +91,14 @@ def as_asked(request: pytest.FixtureRequest, name: str) -> None:
         "defn.containers",
         "defn.errors",
     ]
-    + ["defn.places", "defn.threads", "defn.formats", "defn.reading", "defn.backends.inspect"]
+    + [
+        "defn.checkpoints",
+        "defn.places",
+        "defn.threads",
+        "defn.formats",
+        "defn.reading",
+        "defn.backends.inspect",
+    ]
     + [f"defn.{module}" for module in MODULES]
     + [module.__name__ for module in METHOD_MODULES],
 )
@@ -119,6 +126,7 @@ def test_readme() -> None:
 PAGES = [
     "array-api.md",
     "backends.md",
+    "checkpoints.md",
     "compilers.md",
     "control-flow.md",
     "cpu.md",

@@ -10,7 +10,7 @@ import re
 import signal
 import stat
 import struct
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ import pytest
 import defn as dn
 from cases.dtypes import ALL
 from defn import _files
+from interruptions import interposed
 
 
 class Adam(NamedTuple):
@@ -170,79 +171,16 @@ class Killed(BaseException):
     """What a signal's handler may raise, such as ``KeyboardInterrupt``."""
 
 
-class Steps:
-    """The operating system as ``_files`` sees it, with something that happens before one call."""
-
-    def __init__(self, stop: int, happen: Any) -> None:
-        self.stop, self.happen, self.calls = stop, happen, []
-
-    def step(self, name: str) -> None:
-        if len(self.calls) == self.stop:
-            self.happen()
-        self.calls.append(name)
-
-    def file(self, path: str, mode: str) -> Any:
-        self.step(f"open {mode}")
-        return Parts(self, builtins.open(path, mode))
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(os, name)
-        if name not in ("open", "fsync", "replace", "close", "chmod"):
-            return value
-
-        def call(*args: Any) -> Any:
-            kind = (
-                "directory" if name == "fsync" and stat.S_ISDIR(os.fstat(args[0]).st_mode) else ""
-            )
-            self.step(f"{name} {kind}".strip())
-            return value(*args)
-
-        return call
-
-
-class Parts:
-    """A file that is written in two parts."""
-
-    def __init__(self, steps: Steps, file: Any) -> None:
-        self.steps, self.file = steps, file
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.steps.step("close file")
-        self.file.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.file, name)
-
-    def write(self, data: bytes) -> None:
-        for part in (data[: len(data) // 2], data[len(data) // 2 :]):
-            self.steps.step("write")
-            self.file.write(part)
-            self.file.flush()
-
-
-def interposed(monkeypatch: pytest.MonkeyPatch, stop: int, happen: Any) -> Steps:
-    steps = Steps(stop, happen)
-    monkeypatch.setattr(_files, "os", steps)
-    monkeypatch.setattr(_files, "open", steps.file, raising=False)
-    return steps
-
-
-def steps_of_saving(monkeypatch: pytest.MonkeyPatch, path: pathlib.Path) -> list[str]:
-    with monkeypatch.context() as patch:
-        steps = interposed(patch, -1, None)
+def steps_of_saving(path: pathlib.Path) -> list[str]:
+    with interposed(-1, None) as steps:
         dn.save(path, {"x": X})
     return steps.calls
 
 
-def test_the_bytes_are_on_the_disk_before_they_have_the_name(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
-) -> None:
+def test_the_bytes_are_on_the_disk_before_they_have_the_name(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "x.defn"
-    steps_of_saving(monkeypatch, path)
-    calls = steps_of_saving(monkeypatch, path)
+    steps_of_saving(path)
+    calls = steps_of_saving(path)
     new = [
         "open r+b",
         "close file",
@@ -258,21 +196,19 @@ def test_the_bytes_are_on_the_disk_before_they_have_the_name(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes by fork")
-def test_a_kill_at_any_step_leaves_one_content(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
-) -> None:
+def test_a_kill_at_any_step_leaves_one_content(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "x.defn"
     old, new = dn.serialize({"x": X}), dn.serialize({"x": dn.iota((1000,))})
-    steps_of_saving(monkeypatch, path)
-    calls = steps_of_saving(monkeypatch, path)
+    steps_of_saving(path)
+    calls = steps_of_saving(path)
     found = []
     for stop in range(len(calls)):
         path.write_bytes(old)
         child = os.fork()
         if child == 0:
             # Nothing but system calls: the child has one of this process's threads.
-            interposed(monkeypatch, stop, lambda: os.kill(os.getpid(), signal.SIGKILL))
-            _files.write(path, new)
+            with interposed(stop, lambda: os.kill(os.getpid(), signal.SIGKILL)):
+                _files.write(path, new)
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
         content = path.read_bytes()
@@ -287,21 +223,17 @@ def test_a_kill_at_any_step_leaves_one_content(
 
 
 @pytest.mark.parametrize("error", [Killed(), OSError(28, "No space left on device")], ids=repr)
-def test_an_error_at_any_step_leaves_no_trace(
-    error: BaseException, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
-) -> None:
+def test_an_error_at_any_step_leaves_no_trace(error: BaseException, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "x.defn"
-    calls = steps_of_saving(monkeypatch, path)
+    calls = steps_of_saving(path)
     old = path.read_bytes()
 
     def happen() -> None:
         raise error
 
     for stop in range(calls.index("replace") + 1):
-        with monkeypatch.context() as patch:
-            interposed(patch, stop, happen)
-            with pytest.raises(type(error)):
-                dn.save(path, {"x": dn.iota((1000,))})
+        with interposed(stop, happen), pytest.raises(type(error)):
+            dn.save(path, {"x": dn.iota((1000,))})
         assert os.listdir(tmp_path) == ["x.defn"]
         assert path.read_bytes() == old
 

@@ -23,6 +23,7 @@ Every public name of `import defn as dn`, from its docstring. Written by `./dev 
 
 # Modules with public functions besides those of the package.
 MODULES = (
+    "checkpoints",
     "compilers",
     "constants",
     "distributed",

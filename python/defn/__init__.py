@@ -187,6 +187,7 @@ if TYPE_CHECKING:
         array_api,
         backends,
         blocks,
+        checkpoints,
         compilers,
         constants,
         distributed,
@@ -279,6 +280,7 @@ __all__ = [
     "c64",
     "c128",
     "checkpoint",
+    "checkpoints",
     "checks",
     "collective_permute",
     "compatible",
@@ -450,8 +452,8 @@ _attach_notebook()
 # Modules, and functions and classes of modules, that are imported where they are first used: with
 # them, the import of the package would take twice as long.
 _MODULES = (
-    *("array_api", "backends", "blocks", "compilers", "constants", "distributed", "engines"),
-    *("graph", "linalg", "nn", "optim", "pjrt", "random"),
+    *("array_api", "backends", "blocks", "checkpoints", "compilers", "constants", "distributed"),
+    *("engines", "graph", "linalg", "nn", "optim", "pjrt", "random"),
 )
 _NAMES = {
     "backends": ("Backend",),

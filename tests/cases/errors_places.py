@@ -18,10 +18,13 @@ np.savez_compressed(file, a=np.zeros(10_000))
 data = file.getvalue()
 """
 
-LIKE = (
-    "import io\nfile = io.BytesIO()\ndn.save(file, {}, format='defn')\nfile.seek(0)\n"
-    "dn.load(file, like={})"
-)
+LIKE = """\
+import io
+file = io.BytesIO()
+dn.save(file, {}, format="defn")
+file.seek(0)
+dn.load(file, like={})"""
+
 TENSORS = """\
 import io
 file = io.BytesIO()
@@ -229,4 +232,9 @@ ROWS: list[tuple[str, str]] = [
     ),
     ("a content of another shape", LIKE.format("[v, v]", "[v, v[:1]]")),
     ("a content of another static value", LIKE.format("[v, 'relu']", "[v, 'tanh']")),
+    ("a checkpoint before the first step", "dn.checkpoints.save('nowhere', -1, v)"),
+    ("a checkpoint of half a step", "dn.checkpoints.load('nowhere', step=0.5)"),
+    ("no checkpoint that is kept", "dn.checkpoints.save('nowhere', 1, v, keep=0)"),
+    ("damage that is ignored", "dn.checkpoints.load('nowhere', damaged='ignore')"),
+    ("damage of a step that is named", "dn.checkpoints.load('nowhere', step=1, damaged='skip')"),
 ]

@@ -36,6 +36,7 @@ mod tuples;
 mod at;
 mod backend;
 mod checkpoint;
+pub mod checkpoints;
 mod collective;
 mod compile;
 mod compiled;

@@ -3,6 +3,7 @@
 //! The programs beside it run the compiler, or have features of their own.
 
 mod background;
+mod checkpoints;
 mod derivatives;
 #[cfg(feature = "pjrt")]
 mod devices;
