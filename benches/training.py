@@ -2,10 +2,10 @@
 
 ./dev bench training [--steps N] [--dtype f32|bf16]
 
-Both take steps in turns, in one process: JAX with ``jax.jit``, ``jax.nn`` and optax. Printed are the
-times of a step, the ratios, and how far the losses are from each other. The first step (tracing,
-compiling and running) is measured in processes of its own, in turns too, the least of three: the
-first process after a pause pays for memory that the machine has given away.
+Both take steps in turns, in one process: JAX with ``jax.jit``, ``jax.nn`` and optax. Printed are
+the times of a step, the ratios, and how far the losses are from each other. The first step
+(tracing, compiling and running) is measured in processes of its own, in turns too, the least of
+three: the first process after a pause pays for memory that the machine has given away.
 """
 
 from __future__ import annotations

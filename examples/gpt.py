@@ -105,7 +105,10 @@ def loss(params: Container, tokens: dn.Tensor, *, heads: int, dtype: str = "f32"
 def optimizer(steps: int = STEPS) -> dn.optim.GradientTransformation:
     """AdamW with a warmup, a cosine decay, and gradients of bounded norm."""
     rate = dn.optim.warmup_cosine_decay_schedule(0.0, RATE, max(1, steps // 20), max(2, steps))
-    matrices = lambda params: dn.tree.map(lambda leaf: leaf.rank > 1, params)
+
+    def matrices(params: Container) -> Container:
+        return dn.tree.map(lambda leaf: leaf.rank > 1, params)
+
     adamw = dn.optim.adamw(rate, b2=0.95, weight_decay=DECAY, mask=matrices)
     return dn.optim.chain(dn.optim.clip_by_global_norm(LARGEST_NORM), adamw)
 

@@ -84,6 +84,13 @@ FILES_OF_DERIVATIVES = (
     "test_vmap_axes.py",
 )
 
+FILES_OF_TRAINING = (
+    "test_pjrt_exceptions.py",
+    "test_nn.py",
+    "test_attention.py",
+    "test_optim.py",
+)
+
 FILES_OF_GENERATED_CALLS = (
     "test_pjrt_exceptions.py",
     "test_catalogue.py",
@@ -95,11 +102,16 @@ PARTS = {
     "operations": FILES_OF_OPERATIONS,
     "language": FILES_OF_THE_LANGUAGE,
     "derivatives": FILES_OF_DERIVATIVES,
+    "training": FILES_OF_TRAINING,
     "generated calls": FILES_OF_GENERATED_CALLS,
 }
 """What ``./dev test`` runs in processes of its own."""
 
 FILES = (
-    FILES_OF_OPERATIONS + FILES_OF_THE_LANGUAGE + FILES_OF_DERIVATIVES + FILES_OF_GENERATED_CALLS
+    FILES_OF_OPERATIONS
+    + FILES_OF_THE_LANGUAGE
+    + FILES_OF_DERIVATIVES
+    + FILES_OF_TRAINING
+    + FILES_OF_GENERATED_CALLS
 )
 """The files that ``./dev test`` runs with "pjrt" as the compiler and as the backend."""
