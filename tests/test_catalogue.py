@@ -46,6 +46,12 @@ STRUCTURAL = {
 # Functions that need no row: `template` has no elements, and solvers take functions and return
 # pairs; they have a file of their own. The forms of `dropout` differ in what they do with the key.
 WITHOUT_ROWS = {"template", "cg", "bicgstab", "gmres", "dropout_split"}
+# Random weights, which tests/test_nn_initial.py compares with distributions.
+WITHOUT_ROWS |= {
+    f"{name}{form}"
+    for name in ("glorot", "he", "lecun", "orthogonal", "variance_scaling")
+    for form in ("", "_split")
+}
 
 
 def public_functions() -> set[str]:

@@ -79,7 +79,8 @@ def names() -> dict[str, list[Row]]:
 def where(name: str) -> tuple[Any, str]:
     """The module here in which a user would look for a JAX name, and the name there."""
     module, _, last = name.rpartition(".")
-    return {"nn": dn.nn, "random": dn.random, "tree": dn.tree}.get(module, dn), last
+    modules = {"nn": dn.nn, "nn.initializers": dn.nn, "random": dn.random, "tree": dn.tree}
+    return modules.get(module, dn), last
 
 
 def test_the_page_has_the_most_used_names() -> None:

@@ -1635,6 +1635,116 @@ def attention(
     scale: float | None = None,
     /,
 ) -> Tensor: ...
+def glorot(
+    key: TensorLike,
+    distribution: Literal["uniform", "normal", "truncated_normal"] = "uniform",
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axes: Axes = (),
+    shape: Shape | int = (),
+    dtype: DTypeLike = "f32",
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def glorot_split(
+    key: TensorLike,
+    distribution: Literal["uniform", "normal", "truncated_normal"] = "uniform",
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axes: Axes = (),
+    shape: Shape | int = (),
+    dtype: DTypeLike = "f32",
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
+def he(
+    key: TensorLike,
+    distribution: Literal["uniform", "normal", "truncated_normal"] = "truncated_normal",
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axes: Axes = (),
+    shape: Shape | int = (),
+    dtype: DTypeLike = "f32",
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def he_split(
+    key: TensorLike,
+    distribution: Literal["uniform", "normal", "truncated_normal"] = "truncated_normal",
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axes: Axes = (),
+    shape: Shape | int = (),
+    dtype: DTypeLike = "f32",
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
+def lecun(
+    key: TensorLike,
+    distribution: Literal["uniform", "normal", "truncated_normal"] = "truncated_normal",
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axes: Axes = (),
+    shape: Shape | int = (),
+    dtype: DTypeLike = "f32",
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def lecun_split(
+    key: TensorLike,
+    distribution: Literal["uniform", "normal", "truncated_normal"] = "truncated_normal",
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axes: Axes = (),
+    shape: Shape | int = (),
+    dtype: DTypeLike = "f32",
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
+def orthogonal(
+    key: TensorLike,
+    scale: float = 1.0,
+    axis: Axis = -1,
+    shape: Shape | int = (),
+    dtype: DTypeLike = "f32",
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def orthogonal_split(
+    key: TensorLike,
+    scale: float = 1.0,
+    axis: Axis = -1,
+    shape: Shape | int = (),
+    dtype: DTypeLike = "f32",
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
+def variance_scaling(
+    key: TensorLike,
+    scale: float = 1.0,
+    mode: Literal["fan_in", "fan_out", "fan_avg"] = "fan_in",
+    distribution: Literal["uniform", "normal", "truncated_normal"] = "truncated_normal",
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axes: Axes = (),
+    shape: Shape | int = (),
+    dtype: DTypeLike = "f32",
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def variance_scaling_split(
+    key: TensorLike,
+    scale: float = 1.0,
+    mode: Literal["fan_in", "fan_out", "fan_avg"] = "fan_in",
+    distribution: Literal["uniform", "normal", "truncated_normal"] = "truncated_normal",
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axes: Axes = (),
+    shape: Shape | int = (),
+    dtype: DTypeLike = "f32",
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
 def dropout(
     tensor: TensorLike, key: TensorLike, rate: float = 0.5, shared_axes: Axes = (), /
 ) -> tuple[Tensor, Tensor]: ...

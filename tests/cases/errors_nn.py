@@ -58,5 +58,31 @@ ROWS: list[tuple[str, str]] = [
     ("groups of channels that are examples", "dn.nn.group_norm(x, 1, axis=0)"),
     ("a mean without a variance", "dn.nn.batch_norm(x, mean=v)"),
     ("a variance of another size", "dn.nn.batch_norm(x, mean=v, variance=v[:2])"),
+    ("weights of a vector", "dn.nn.glorot(dn.random.key(0), shape=3)"),
+    ("weights with a seed as their key", "dn.nn.he(3, shape=(2, 3))"),
+    ("weights of integers", "dn.nn.lecun(dn.random.key(0), shape=(2, 3), dtype='s32')"),
+    ("weights of another distribution", "dn.nn.he(dn.random.key(0), 'cauchy', shape=(2, 3))"),
+    (
+        "weights with a negative variance",
+        "dn.nn.variance_scaling(dn.random.key(0), -1.0, shape=(2, 3))",
+    ),
+    (
+        "weights of connections that are not counted",
+        "dn.nn.variance_scaling(dn.random.key(0), mode='fan', shape=(2, 3))",
+    ),
+    (
+        "an axis of inputs and outputs",
+        "dn.nn.variance_scaling_split(dn.random.key(0), in_axis=1, shape=(2, 3))",
+    ),
+    ("an orthogonal matrix of a scalar", "dn.nn.orthogonal(dn.random.key(0))"),
+    (
+        "an orthogonal matrix with an infinite scale",
+        "dn.nn.orthogonal(dn.random.key(0), float('inf'), shape=(2, 3))",
+    ),
+    (
+        "an orthogonal matrix of weights of integers",
+        "dn.nn.orthogonal(dn.random.key(0), shape=(2, 3), dtype='s32')",
+    ),
+    ("weights with another library's name", "dn.nn.glorot_uniform(dn.random.key(0), (2, 3))"),
     ("a function of neural networks with another library's name", "dn.nn.swish(v)"),
 ]

@@ -23,11 +23,17 @@ pub use crate::values::Values;
 use crate::values::functions;
 
 mod attention;
+mod initial;
 mod layer;
 mod loss;
 mod normalize;
 
 pub use attention::{Attention, attention};
+pub use defn_core::compose::nn::{Distribution, FanAxes, FanMode};
+pub use initial::{
+    glorot, glorot_split, he, he_split, lecun, lecun_split, orthogonal, orthogonal_split, variance_scaling,
+    variance_scaling_split,
+};
 pub use layer::{dropout, dropout_split, embedding};
 pub use loss::{
     absolute_error, binary_cross_entropy, cosine_similarity, cross_entropy, hinge, huber, kl_divergence,

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING
 
 from defn.nn import activation as _activation
 from defn.nn import attention as _attention
+from defn.nn import initial as _initial
 from defn.nn import layer as _layer
 from defn.nn import loss as _loss
 from defn.nn import normalize as _normalize
 from defn.nn import softmax as _softmax
 from defn.nn.activation import *
 from defn.nn.attention import *
+from defn.nn.initial import *
 from defn.nn.layer import *
 from defn.nn.loss import *
 from defn.nn.normalize import *
@@ -30,6 +32,7 @@ from defn.nn.softmax import *
 __all__: list[str] = []
 __all__ += _activation.__all__
 __all__ += _attention.__all__
+__all__ += _initial.__all__
 __all__ += _layer.__all__
 __all__ += _loss.__all__
 __all__ += _normalize.__all__

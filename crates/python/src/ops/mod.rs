@@ -10,6 +10,7 @@ mod fast_function;
 mod fold;
 mod fourier;
 mod index;
+mod initial;
 mod linalg;
 mod mapped;
 mod matrix;
@@ -61,6 +62,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     create::add(module)?;
     elementwise::add(module)?;
     index::add(module)?;
+    initial::add(module)?;
     linalg::add(module)?;
     matrix::add(module)?;
     missing::add(module)?;

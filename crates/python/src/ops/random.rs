@@ -17,7 +17,7 @@ use crate::tensor::PyTensor;
 
 type OptionalArg<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-fn parse_sample(
+pub(super) fn parse_sample(
     op: &'static str,
     shape: OptionalArg<'_, '_>,
     dtype: OptionalArg<'_, '_>,
@@ -32,11 +32,11 @@ fn parse_sample(
 }
 
 /// The number of bytes of a sample; `usize::MAX` on overflow.
-fn size_of(sample: &Sample) -> usize {
+pub(super) fn size_of(sample: &Sample) -> usize {
     sample.shape.checked_size().and_then(|size| size.checked_mul(4)).unwrap_or(usize::MAX)
 }
 
-fn key_of(ops: &mut Ops, key: Arg<Tensor>) -> defn_core::Result<Tensor> {
+pub(super) fn key_of(ops: &mut Ops, key: Arg<Tensor>) -> defn_core::Result<Tensor> {
     ops.operand(key)
 }
 
@@ -57,10 +57,10 @@ macro_rules! draws {
                 guard(|| {
                     let key: Arg<Tensor> = Parse::parse($op, "the key", key)?;
                     $(let $arg: $ty = Parse::parse($op, stringify!($arg), $arg)?;)*
-                    let $sample = &parse_sample($op, shape, dtype, names)?;
-                    let (value, next) = run(size_of($sample), move |$ops| {
-                        let key = key_of($ops, key)?;
-                        let (used, next) = random::fresh($ops, $op, &key)?;
+                    let $sample = &$crate::ops::random::parse_sample($op, shape, dtype, names)?;
+                    let (value, next) = run($crate::ops::random::size_of($sample), move |$ops| {
+                        let key = $crate::ops::random::key_of($ops, key)?;
+                        let (used, next) = defn_core::compose::random::fresh($ops, $op, &key)?;
                         let $key = &used;
                         Ok(($body?, next))
                     })?;
@@ -80,9 +80,9 @@ macro_rules! draws {
                 guard(|| {
                     let key: Arg<Tensor> = Parse::parse($op, "the key", key)?;
                     $(let $arg: $ty = Parse::parse($op, stringify!($arg), $arg)?;)*
-                    let $sample = &parse_sample($op, shape, dtype, names)?;
-                    let value = run(size_of($sample), move |$ops| {
-                        let $key = &key_of($ops, key)?;
+                    let $sample = &$crate::ops::random::parse_sample($op, shape, dtype, names)?;
+                    let value = run($crate::ops::random::size_of($sample), move |$ops| {
+                        let $key = &$crate::ops::random::key_of($ops, key)?;
                         $body
                     })?;
                     Ok(PyTensor::new(value))
@@ -99,6 +99,7 @@ macro_rules! draws {
         }
     };
 }
+pub(super) use draws;
 
 draws! {
     "bits": random_bits, random_bits_split() |ops, key, sample| random::bits(ops, key, sample);

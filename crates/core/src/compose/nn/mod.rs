@@ -5,6 +5,7 @@
 
 mod activation;
 mod attention;
+mod initial;
 mod layer;
 mod loss;
 mod normalize;
@@ -15,6 +16,7 @@ pub use activation::{
     selu, silu, softplus, softsign,
 };
 pub use attention::{Attention, attention};
+pub use initial::{Distribution, FanAxes, FanMode, glorot, he, lecun, orthogonal, variance_scaling};
 pub use layer::{dropout, embedding};
 pub(crate) use loss::classes_shape;
 pub use loss::{

@@ -27,13 +27,29 @@ pub fn orthogonal<B: Builder>(b: &mut B, key: &B::V, n: usize, sample: &Sample) 
     if !dtype.is_inexact() {
         return Err(wrong_dtype(op, dtype, "a float or complex dtype"));
     }
-    let working = if dtype.is_complex() { dtype } else { working_dtype(dtype) };
     let shape = Shape::from_axes(sample.shape.entries().chain([(n, None), (n, None)]));
-    let plain = shape.without_names();
-    TensorType::new(dtype, plain.clone())?;
+    TensorType::new(dtype, shape.without_names())?;
+    let value = orthonormal_columns(b, key, &shape.without_names(), dtype)?;
+    let value = b.as_type(value, dtype)?;
+    let value = b.reshape_to(value, shape)?;
+    let value = b.stop_grad(value)?;
+    b.order_vectorized_axes(value, &[&key.into()])
+}
+
+/// Matrices with at least as many rows as columns, whose columns are orthonormal and uniformly distributed, in the
+/// dtype in which functions of `dtype` compute.
+///
+/// # Errors
+/// A shape that has too many elements.
+pub(crate) fn orthonormal_columns<B: Builder>(
+    b: &mut B,
+    key: &B::V,
+    shape: &Shape,
+    dtype: DType,
+) -> Result<B::V> {
+    let working = if dtype.is_complex() { dtype } else { working_dtype(dtype) };
     let standard = [0, 1].map(|number| Arg::Number(Number::Int(number)));
-    let floats = Sample::of(plain).with_dtype(working);
-    let x = normal(b, key, &standard[0], &standard[1], &floats)?;
+    let x = normal(b, key, &standard[0], &standard[1], &Sample::of(shape.clone()).with_dtype(working))?;
     let (q, r) = b.qr(x, QrMode::Reduced, 0.0)?;
     let diagonal = b.take_diagonal(r, 0)?;
     let signs = b.sign(diagonal)?;
@@ -41,11 +57,7 @@ pub fn orthogonal<B: Builder>(b: &mut B, key: &B::V, n: usize, sample: &Sample) 
     let is_zero = b.equal(&signs, 0)?;
     let signs = b.select(is_zero, 1, signs)?;
     let signs = b.new_axis(signs, -2, None)?;
-    let value = b.multiply(q, signs)?;
-    let value = b.as_type(value, dtype)?;
-    let value = b.reshape_to(value, shape)?;
-    let value = b.stop_grad(value)?;
-    b.order_vectorized_axes(value, &[&key.into()])
+    b.multiply(q, signs)
 }
 
 /// Points that are uniformly distributed in the unit ball of the `p`-norm in `d` dimensions. The sample's shape is

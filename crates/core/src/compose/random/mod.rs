@@ -18,6 +18,7 @@ pub use discrete::{binomial, categorical, poisson};
 pub use families::{bernoulli, exponential, laplace, logistic, rademacher, truncated_normal};
 pub use gamma::{beta, chisquare, dirichlet, gamma, t};
 pub use generator::{bits, fold_in, fresh, key, plain_bits, plain_uniform, split, threefry};
+pub(crate) use geometry::orthonormal_columns;
 pub use geometry::{ball, orthogonal};
 pub use integer::{plain_below, randint};
 pub use multivariate::{Method, multivariate_normal};
@@ -124,7 +125,7 @@ pub(crate) fn check_key<B: Builder>(b: &B, op: &'static str, key: &B::V) -> Resu
 }
 
 /// The error for an element type that a function's samples cannot have.
-fn wrong_dtype(op: &'static str, dtype: DType, required: &str) -> crate::error::Error {
+pub(crate) fn wrong_dtype(op: &'static str, dtype: DType, required: &str) -> crate::error::Error {
     let (option, given, required) = ("the dtype", dtype.to_string(), required.to_owned());
     ErrorKind::OptionValue { op, option, given, required }.into()
 }
