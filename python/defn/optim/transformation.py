@@ -178,6 +178,8 @@ def _flag(mask: Any, path: tuple[Any, ...]) -> bool:
 
 def described(value: Any) -> str:
     """The value as messages name what should be a container."""
+    if isinstance(value, tuple):
+        return f"a tuple of length {len(value)}"
     return "None" if value is None else f"of the type {type(value).__name__}"
 
 
