@@ -42,19 +42,17 @@ pub(super) fn scaled(m: &mut Floats, x: Val, n: Exponent) -> Val {
     m.mul(x, power)
 }
 
-/// `x` clamped to slightly more than the range where `e^x` is neither zero nor infinite. NaN stays NaN.
-fn clamped(m: &mut Floats, x: Val) -> Val {
-    let (low, high) = if m.precision.is_double { (-746.0, 710.0) } else { (-110.0, 90.0) };
-    let x = m.at_most(high, x);
-    m.at_least(low, x)
-}
-
-/// `e^x`.
+/// `e^x`. NaN stays NaN. Where the result rounds to zero, nothing is scaled: processors take a hundred cycles for a result
+/// that underflows.
 pub(super) fn exp(m: &mut Floats, x: Val) -> Val {
-    let x = clamped(m, x);
+    let (low, high) = if m.precision.is_double { (-746.0, 710.0) } else { (-110.0, 90.0) };
+    let vanishes = m.lt(x, low);
+    let x = m.at_most(high, x);
+    let x = m.select(vanishes, 0.0, x);
     let (p, n) = exp_parts(m, x, None);
     let factor = m.add(1.0, p);
-    scaled(m, factor, n)
+    let power = scaled(m, factor, n);
+    m.select(vanishes, 0.0, power)
 }
 
 /// `e^x - 1`.

@@ -19,13 +19,16 @@ fn exp_parts(m: &mut Floats, x: Val) -> (Val, Exponent) {
     (m.fma(z, q, r), n)
 }
 
-/// `e^x`.
+/// `e^x`. Where it rounds to zero, nothing is scaled: processors take a hundred cycles for a result that underflows, and
+/// what a mask takes out of a softmax is `e^-inf`.
 pub(in super::super) fn exp(m: &mut Floats, x: Val) -> Val {
+    let vanishes = m.lt(x, -104.0);
     let x = m.at_most(89.0, x);
-    let x = m.at_least(-104.0, x);
+    let x = m.select(vanishes, 0.0, x);
     let (p, n) = exp_parts(m, x);
     let factor = m.add(p, 1.0);
-    m.ir.op(Op::Scale, [factor, n.number])
+    let power = m.ir.op(Op::Scale, [factor, n.number]);
+    m.select(vanishes, 0.0, power)
 }
 
 /// `e^x - 1`.
