@@ -84,5 +84,21 @@ ROWS: list[tuple[str, str]] = [
         "dn.nn.orthogonal(dn.random.key(0), shape=(2, 3), dtype='s32')",
     ),
     ("weights with another library's name", "dn.nn.glorot_uniform(dn.random.key(0), (2, 3))"),
+    (
+        "a kernel of an LSTM without a gate",
+        "dn.nn.lstm_cell(v, (v, v), dn.eye(3), dn.broadcast(0.0, (3, 12)))",
+    ),
+    ("a state of an LSTM that is no pair", "dn.nn.lstm_cell(v, v, dn.eye(3), dn.eye(3))"),
+    (
+        "offsets of a GRU of another size",
+        "dn.nn.gru_cell(v, v, *[dn.broadcast(0.0, (3, 9))] * 2, v)",
+    ),
+    ("a GRU of complex numbers", "dn.nn.gru_cell(c, v, dn.eye(3), dn.eye(3))"),
+    ("a GRU of a scalar", "dn.nn.gru_cell(dn.tensor(1.0), v, dn.eye(3), dn.eye(3))"),
+    (
+        "parameters of a cell of integers",
+        "dn.nn.lstm_parameters(dn.random.key(0), 2, 3, dtype='s32')",
+    ),
+    ("parameters of a cell of less than no units", "dn.nn.gru_parameters(dn.random.key(0), 2, -3)"),
     ("a function of neural networks with another library's name", "dn.nn.swish(v)"),
 ]

@@ -23,12 +23,16 @@ pub use crate::values::Values;
 use crate::values::functions;
 
 mod attention;
+mod cell;
 mod initial;
 mod layer;
 mod loss;
 mod normalize;
 
 pub use attention::{Attention, attention};
+pub use cell::{
+    gru_cell, gru_parameters, gru_parameters_split, lstm_cell, lstm_parameters, lstm_parameters_split,
+};
 pub use defn_core::compose::nn::{Distribution, FanAxes, FanMode};
 pub use initial::{
     glorot, glorot_split, he, he_split, lecun, lecun_split, orthogonal, orthogonal_split, variance_scaling,

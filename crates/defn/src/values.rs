@@ -33,6 +33,8 @@ pub trait Values: sealed::Sealed {
     type Two;
     /// Three results.
     type Three;
+    /// As many results as a function says.
+    type Many<const N: usize>;
 
     #[doc(hidden)]
     fn one(&self, at: Location, run: impl FnOnce(&mut Ops, &Core) -> Result<Core>) -> Self::One;
@@ -42,6 +44,13 @@ pub trait Values: sealed::Sealed {
 
     #[doc(hidden)]
     fn three(&self, at: Location, run: impl FnOnce(&mut Ops, &Core) -> Result<Three<Core>>) -> Self::Three;
+
+    #[doc(hidden)]
+    fn many<const N: usize>(
+        &self,
+        at: Location,
+        run: impl FnOnce(&mut Ops, &Core) -> Result<[Core; N]>,
+    ) -> Self::Many<N>;
 }
 
 mod sealed {
@@ -54,6 +63,7 @@ impl Values for Expr {
     type One = Expr;
     type Two = (Expr, Expr);
     type Three = (Expr, Expr, Expr);
+    type Many<const N: usize> = [Expr; N];
 
     fn one(&self, at: Location, run: impl FnOnce(&mut Ops, &Core) -> Result<Core>) -> Expr {
         Expr(self.record(at, run))
@@ -68,12 +78,24 @@ impl Values for Expr {
         let (b, c) = Expr::both(rest);
         (Expr(a), b, c)
     }
+
+    fn many<const N: usize>(
+        &self,
+        at: Location,
+        run: impl FnOnce(&mut Ops, &Core) -> Result<[Core; N]>,
+    ) -> [Expr; N] {
+        match self.record(at, run) {
+            Ok(results) => results.map(|result| Expr(Ok(result))),
+            Err(error) => std::array::from_fn(|_| Expr(Err(error.clone()))),
+        }
+    }
 }
 
 impl Values for Tensor {
     type One = Result<Tensor>;
     type Two = Result<(Tensor, Tensor)>;
     type Three = Result<(Tensor, Tensor, Tensor)>;
+    type Many<const N: usize> = Result<[Tensor; N]>;
 
     fn one(&self, at: Location, run: impl FnOnce(&mut Ops, &Core) -> Result<Core>) -> Result<Tensor> {
         eager(at, |ops| run(ops, &self.0)).map(Tensor)
@@ -93,6 +115,14 @@ impl Values for Tensor {
         run: impl FnOnce(&mut Ops, &Core) -> Result<Three<Core>>,
     ) -> Result<Three<Tensor>> {
         eager(at, |ops| run(ops, &self.0)).map(|(a, b, c)| (Tensor(a), Tensor(b), Tensor(c)))
+    }
+
+    fn many<const N: usize>(
+        &self,
+        at: Location,
+        run: impl FnOnce(&mut Ops, &Core) -> Result<[Core; N]>,
+    ) -> Result<[Tensor; N]> {
+        eager(at, |ops| run(ops, &self.0)).map(|results| results.map(Tensor))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::random::Key;
 
 /// Both forms of functions that draw.
 macro_rules! initializers {
-    ($($(#[$doc:meta])* $name:ident, $split:ident($($arg:ident: $ty:ty => $value:expr),*)
+    ($($(#[$doc:meta])* $name:ident, $split:ident($($arg:ident: $ty:ty),*)
         |$ops:ident, $key:ident, $sample:ident| $body:expr;)*) => {$(
         $(#[$doc])*
         ///
@@ -19,7 +19,6 @@ macro_rules! initializers {
         /// that is not (`Option`); axes that the sample does not have, and an axis with several roles (`Axis`).
         #[track_caller]
         pub fn $name<K: Key>(key: &K, $($arg: $ty,)* $sample: impl Into<Sample>) -> K::Two {
-            $(let $arg = $value;)*
             let $sample = &$sample.into();
             key.two(Location::caller(), |$ops, key| {
                 let (used, next) = random::fresh($ops, stringify!($name), key)?;
@@ -37,7 +36,6 @@ macro_rules! initializers {
         /// that is not (`Option`); axes that the sample does not have, and an axis with several roles (`Axis`).
         #[track_caller]
         pub fn $split<K: Key>(key: &K, $($arg: $ty,)* $sample: impl Into<Sample>) -> K::One {
-            $(let $arg = $value;)*
             let $sample = &$sample.into();
             key.one(Location::caller(), |$ops, $key| $body)
         }
@@ -65,10 +63,10 @@ initializers! {
     /// # Ok::<(), defn::Error>(())
     /// ```
     variance_scaling, variance_scaling_split(
-        scale: f64 => scale,
-        mode: FanMode => mode,
-        distribution: Distribution => distribution,
-        axes: &FanAxes => axes
+        scale: f64,
+        mode: FanMode,
+        distribution: Distribution,
+        axes: &FanAxes
     ) |ops, key, sample| {
         nn::variance_scaling(ops, "variance_scaling", key, scale, mode, distribution, axes, sample)
     };
@@ -87,7 +85,7 @@ initializers! {
     /// assert!(w.to_vec::<f32>()?.iter().all(|x| x.abs() <= 1.0));
     /// # Ok::<(), defn::Error>(())
     /// ```
-    glorot, glorot_split(distribution: Distribution => distribution, axes: &FanAxes => axes)
+    glorot, glorot_split(distribution: Distribution, axes: &FanAxes)
         |ops, key, sample| nn::glorot(ops, key, distribution, axes, sample);
 
     /// Random weights with the variance `2 / fan_in`, for layers with [`relu`](crate::nn::relu): He, Zhang, Ren & Sun,
@@ -105,7 +103,7 @@ initializers! {
     /// assert_eq!(kernel.shape().sizes(), [3, 3, 2, 8]);
     /// # Ok::<(), defn::Error>(())
     /// ```
-    he, he_split(distribution: Distribution => distribution, axes: &FanAxes => axes)
+    he, he_split(distribution: Distribution, axes: &FanAxes)
         |ops, key, sample| nn::he(ops, key, distribution, axes, sample);
 
     /// Random weights with the variance `1 / fan_in`: LeCun, Bottou, Orr & Müller, "Efficient backprop" (1998).
@@ -121,7 +119,7 @@ initializers! {
     /// assert!(w.to_vec::<f32>()?.iter().all(|x| x.abs() <= 1.0));
     /// # Ok::<(), defn::Error>(())
     /// ```
-    lecun, lecun_split(distribution: Distribution => distribution, axes: &FanAxes => axes)
+    lecun, lecun_split(distribution: Distribution, axes: &FanAxes)
         |ops, key, sample| nn::lecun(ops, key, distribution, axes, sample);
 
     /// A random orthogonal matrix times `scale`, with one row for each position on `axis` and the other axes as
@@ -140,6 +138,6 @@ initializers! {
     /// assert!((gram[0] - 1.0).abs() < 1e-5 && gram[1].abs() < 1e-5);
     /// # Ok::<(), defn::Error>(())
     /// ```
-    orthogonal, orthogonal_split(scale: f64 => scale, axis: impl Into<AxisRef> => axis.into())
-        |ops, key, sample| nn::orthogonal(ops, key, scale, &axis, sample);
+    orthogonal, orthogonal_split(scale: f64, axis: impl Into<AxisRef>)
+        |ops, key, sample| nn::orthogonal(ops, key, scale, &axis.into(), sample);
 }

@@ -3,6 +3,7 @@
 //! A function parses its positional arguments and calls the builder's method of the same name.
 
 mod arrange;
+mod cell;
 mod collective;
 mod create;
 mod elementwise;
@@ -58,6 +59,7 @@ const RELEASE_BYTES: usize = 256 << 10;
 /// Adds every function to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     arrange::add(module)?;
+    cell::add(module)?;
     collective::add(module)?;
     create::add(module)?;
     elementwise::add(module)?;

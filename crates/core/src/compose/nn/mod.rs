@@ -5,6 +5,7 @@
 
 mod activation;
 mod attention;
+mod cell;
 mod initial;
 mod layer;
 mod loss;
@@ -16,6 +17,7 @@ pub use activation::{
     selu, silu, softplus, softsign,
 };
 pub use attention::{Attention, attention};
+pub use cell::{Weights, gru_cell, gru_parameters, lstm_cell, lstm_parameters};
 pub use initial::{Distribution, FanAxes, FanMode, glorot, he, lecun, orthogonal, variance_scaling};
 pub use layer::{dropout, embedding};
 pub(crate) use loss::classes_shape;
