@@ -52,6 +52,8 @@ WITHOUT_ROWS |= {
     for name in ("glorot", "he", "lecun", "orthogonal", "variance_scaling")
     for form in ("", "_split")
 }
+# tests/test_nn_convolutions.py compares them, with all layouts.
+WITHOUT_ROWS |= {"conv_transpose", "max_pool", "avg_pool"}
 # Cells have many operands, and a file of their own.
 WITHOUT_ROWS |= {f"{name}_cell" for name in ("gru", "lstm")}
 WITHOUT_ROWS |= {f"{name}_parameters{form}" for name in ("gru", "lstm") for form in ("", "_split")}

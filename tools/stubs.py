@@ -103,7 +103,14 @@ def functions() -> str:
         for name in module.__all__
     ]
     written += [function(f"linalg_{name}", getattr(linalg, name)) for name in linalg.__all__]
-    written += [function(name, getattr(nn, name)) for name in nn.__all__]
+    # What takes or returns containers calls other functions; the core's `conv` is that of `dn`.
+    containers = ("lstm_cell", "lstm_parameters", "gru_parameters")
+    containers += ("lstm_parameters_split", "gru_parameters_split")
+    written += [
+        function({"conv": "channels_last_conv"}.get(name, name), getattr(nn, name))
+        for name in nn.__all__
+        if name not in containers
+    ]
     # One core function serves both forms of shuffle and of permutation; the generator has none.
     without = ("Generator", "permutation", "permutation_split", "shuffle_split")
     written += [

@@ -100,5 +100,32 @@ ROWS: list[tuple[str, str]] = [
         "dn.nn.lstm_parameters(dn.random.key(0), 2, 3, dtype='s32')",
     ),
     ("parameters of a cell of less than no units", "dn.nn.gru_parameters(dn.random.key(0), 2, -3)"),
+    ("a convolution without a spatial axis", "dn.nn.conv(x, x)"),
+    ("a convolution with a kernel of another rank", "dn.nn.conv(x[None], x)"),
+    ("a convolution of other channels", "dn.nn.conv(x[None], x[None])"),
+    (
+        "a convolution with offsets of another size",
+        "dn.nn.conv(x[None], dn.broadcast(1.0, (1, 3, 2)), v)",
+    ),
+    (
+        "a convolution with steps of another number of axes",
+        "dn.nn.conv(x[None], dn.broadcast(1.0, (1, 3, 2)), strides=(1, 2))",
+    ),
+    (
+        "a convolution with another library's padding",
+        "dn.nn.conv(x[None], dn.broadcast(1.0, (1, 3, 2)), padding='SAME')",
+    ),
+    (
+        "a transposed convolution that is causal",
+        "dn.nn.conv_transpose(x[None], dn.broadcast(1.0, (1, 3, 2)), padding='causal')",
+    ),
+    ("a pool of a vector", "dn.nn.max_pool(v, 2)"),
+    ("a pool of complex numbers", "dn.nn.avg_pool(c, 2)"),
+    ("a pool of nothing", "dn.nn.max_pool(x[None], 0)"),
+    ("a pool that does not fit", "dn.nn.avg_pool(x[None], 9)"),
+    (
+        "a pool with paddings of another number of axes",
+        "dn.nn.max_pool(x[None], 2, padding=[(0, 0), (1, 1)])",
+    ),
     ("a function of neural networks with another library's name", "dn.nn.swish(v)"),
 ]

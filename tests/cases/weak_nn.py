@@ -66,6 +66,8 @@ EXCUSED = {
     "nn.dropout_split": "a key does not meet the elements",
     "nn.lstm_cell": "states and parameters have axes",
     "nn.gru_cell": "states and parameters have axes",
+    "nn.conv": "kernels and offsets have axes",
+    "nn.conv_transpose": "kernels and offsets have axes",
     "nn.cross_entropy": "classes and probabilities have axes",
     "nn.cosine_similarity": "vectors have an axis",
     "nn.kl_divergence": "probabilities have an axis",

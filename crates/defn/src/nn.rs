@@ -24,6 +24,7 @@ use crate::values::functions;
 
 mod attention;
 mod cell;
+mod convolution;
 mod initial;
 mod layer;
 mod loss;
@@ -33,7 +34,8 @@ pub use attention::{Attention, attention};
 pub use cell::{
     gru_cell, gru_parameters, gru_parameters_split, lstm_cell, lstm_parameters, lstm_parameters_split,
 };
-pub use defn_core::compose::nn::{Distribution, FanAxes, FanMode};
+pub use convolution::{avg_pool, conv, conv_transpose, max_pool};
+pub use defn_core::compose::nn::{Distribution, FanAxes, FanMode, SpatialOptions, SpatialPadding};
 pub use initial::{
     glorot, glorot_split, he, he_split, lecun, lecun_split, orthogonal, orthogonal_split, variance_scaling,
     variance_scaling_split,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from defn.nn import activation as _activation
 from defn.nn import attention as _attention
 from defn.nn import cell as _cell
+from defn.nn import convolution as _convolution
 from defn.nn import initial as _initial
 from defn.nn import layer as _layer
 from defn.nn import loss as _loss
@@ -25,6 +26,7 @@ from defn.nn import softmax as _softmax
 from defn.nn.activation import *
 from defn.nn.attention import *
 from defn.nn.cell import *
+from defn.nn.convolution import *
 from defn.nn.initial import *
 from defn.nn.layer import *
 from defn.nn.loss import *
@@ -35,6 +37,7 @@ __all__: list[str] = []
 __all__ += _activation.__all__
 __all__ += _attention.__all__
 __all__ += _cell.__all__
+__all__ += _convolution.__all__
 __all__ += _initial.__all__
 __all__ += _layer.__all__
 __all__ += _loss.__all__

@@ -5,6 +5,7 @@
 mod arrange;
 mod cell;
 mod collective;
+mod convolution;
 mod create;
 mod elementwise;
 mod fast_function;
@@ -60,6 +61,7 @@ const RELEASE_BYTES: usize = 256 << 10;
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     arrange::add(module)?;
     cell::add(module)?;
+    convolution::add(module)?;
     collective::add(module)?;
     create::add(module)?;
     elementwise::add(module)?;

@@ -6,6 +6,7 @@
 mod activation;
 mod attention;
 mod cell;
+mod convolution;
 mod initial;
 mod layer;
 mod loss;
@@ -18,6 +19,7 @@ pub use activation::{
 };
 pub use attention::{Attention, attention};
 pub use cell::{Weights, gru_cell, gru_parameters, lstm_cell, lstm_parameters};
+pub use convolution::{SpatialOptions, SpatialPadding, avg_pool, conv, conv_transpose, max_pool};
 pub use initial::{Distribution, FanAxes, FanMode, glorot, he, lecun, orthogonal, variance_scaling};
 pub use layer::{dropout, embedding};
 pub(crate) use loss::classes_shape;
