@@ -45,6 +45,7 @@ macro_rules! draws {
     ($($op:literal: $next:ident, $split:ident($($arg:ident: $ty:ty),*)
         |$ops:ident, $key:ident, $sample:ident| $body:expr;)*) => {
         $(
+            #[allow(clippy::too_many_arguments, reason = "they are those of the public function")]
             #[pyfunction]
             #[pyo3(signature = (key, $($arg,)* shape, dtype = None, names = None))]
             fn $next(
@@ -68,6 +69,7 @@ macro_rules! draws {
                 })
             }
 
+            #[allow(clippy::too_many_arguments, reason = "they are those of the public function")]
             #[pyfunction]
             #[pyo3(signature = (key, $($arg,)* shape, dtype = None, names = None))]
             fn $split(
