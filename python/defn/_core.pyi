@@ -1635,6 +1635,49 @@ def attention(
     scale: float | None = None,
     /,
 ) -> Tensor: ...
+def gru_cell(
+    x: TensorLike,
+    hidden: TensorLike,
+    kernel: TensorLike,
+    recurrent_kernel: TensorLike,
+    bias: TensorLike | None = None,
+    recurrent_bias: TensorLike | None = None,
+    /,
+) -> Tensor: ...
+def avg_pool(
+    tensor: TensorLike,
+    window: PerAxis,
+    strides: PerAxis | None = None,
+    padding: Literal["valid", "same", "causal"] | Sequence[tuple[int, int]] = "valid",
+    count_include_pad: bool = True,
+    /,
+) -> Tensor: ...
+def channels_last_conv(
+    tensor: TensorLike,
+    kernel: TensorLike,
+    bias: TensorLike | None = None,
+    strides: PerAxis = 1,
+    padding: Literal["valid", "same", "causal"] | Sequence[tuple[int, int]] = "valid",
+    dilation: PerAxis = 1,
+    groups: int = 1,
+    /,
+) -> Tensor: ...
+def conv_transpose(
+    tensor: TensorLike,
+    kernel: TensorLike,
+    bias: TensorLike | None = None,
+    strides: PerAxis = 1,
+    padding: Literal["valid", "same"] | Sequence[tuple[int, int]] = "valid",
+    dilation: PerAxis = 1,
+    /,
+) -> Tensor: ...
+def max_pool(
+    tensor: TensorLike,
+    window: PerAxis,
+    strides: PerAxis | None = None,
+    padding: Literal["valid", "same", "causal"] | Sequence[tuple[int, int]] = "valid",
+    /,
+) -> Tensor: ...
 def glorot(
     key: TensorLike,
     distribution: Literal["uniform", "normal", "truncated_normal"] = "uniform",
