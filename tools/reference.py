@@ -26,6 +26,7 @@ MODULES = (
     "checkpoints",
     "compilers",
     "constants",
+    "data",
     "distributed",
     "engines",
     "graph",

@@ -190,6 +190,7 @@ if TYPE_CHECKING:
         checkpoints,
         compilers,
         constants,
+        data,
         distributed,
         engines,
         graph,
@@ -291,6 +292,7 @@ __all__ = [
     "constants",
     "custom_grad",
     "custom_jvp",
+    "data",
     "debug_expr",
     "debug_expr_apply",
     "default_backend",
@@ -452,8 +454,8 @@ _attach_notebook()
 # Modules, and functions and classes of modules, that are imported where they are first used: with
 # them, the import of the package would take twice as long.
 _MODULES = (
-    *("array_api", "backends", "blocks", "checkpoints", "compilers", "constants", "distributed"),
-    *("engines", "graph", "linalg", "nn", "optim", "pjrt", "random"),
+    *("array_api", "backends", "blocks", "checkpoints", "compilers", "constants", "data"),
+    *("distributed", "engines", "graph", "linalg", "nn", "optim", "pjrt", "random"),
 )
 _NAMES = {
     "backends": ("Backend",),

@@ -42,6 +42,7 @@ mod compile;
 mod compiled;
 pub mod constants;
 mod control;
+pub mod data;
 mod expr;
 mod files;
 mod fixed;

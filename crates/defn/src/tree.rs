@@ -27,7 +27,8 @@ pub use arithmetic::{
     add, add_scaled, bytes, cast, dot, multiply, norm, ones_like, scale, select, size, subtract, zeros_like,
 };
 pub use computed::Computed;
-use computed::{failed, name_of, poison};
+pub(crate) use computed::name_of;
+use computed::{failed, poison};
 pub use stacks::{random_split, stack, unstack};
 
 /// The leaves of a container: [`Expr`] while a function is traced, [`Tensor`] outside.

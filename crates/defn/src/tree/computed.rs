@@ -93,7 +93,7 @@ pub(super) fn failed<T: Leaf, U: Leaf, A: Tree<T>>(tree: &A, error: &Error) -> A
 }
 
 /// What an error says of the leaf at a position: its name.
-pub(super) fn name_of<T: Leaf, A: Tree<T>>(tree: &A, position: usize) -> String {
+pub(crate) fn name_of<T: Leaf, A: Tree<T>>(tree: &A, position: usize) -> String {
     let name = named_leaves(tree).into_iter().nth(position).map(|(name, _)| name);
     name.filter(|name| !name.is_empty())
         .map_or_else(|| "the container".to_owned(), |name| format!("the leaf {name}"))
