@@ -17,6 +17,7 @@ EXCEPTIONS: dict[str, str] = {
     "test_explain.py::test_checks_and_default_options": "it makes no checks, and refuses them",
     "test_examples.py::test_gpt_learns_a_text_and_writes_it": _DONATES,
     "test_examples.py::test_gpt_goes_on_from_a_checkpoint": _DONATES,
+    "test_examples.py::test_digits_by_convolutions": _DONATES,
     "test_optim.py::test_states_are_containers_that_a_step_may_donate": _DONATES,
 }
 """By the test's name, without its parameters where all of them are meant."""

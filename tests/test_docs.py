@@ -130,11 +130,14 @@ PAGES = [
     "compilers.md",
     "control-flow.md",
     "cpu.md",
+    "data.md",
     "definitions.md",
     "formats.md",
     "gradients.md",
     "nn.md",
+    "optim.md",
     "streams-and-hooks.md",
+    "train.md",
     "vectorization.md",
 ]
 

@@ -169,6 +169,27 @@ def test_gpt_goes_on_from_a_checkpoint(dtype: str, tmp_path: pathlib.Path) -> No
         assert own.to_numpy().tobytes() == other.to_numpy().tobytes()
 
 
+def test_digits_by_convolutions(tmp_path: pathlib.Path) -> None:
+    example = load("digits_conv")
+    arrays, held_out = example.load()
+    arrays = {name: array[:256] for name, array in arrays.items()}
+    state, losses = example.train(arrays, example.begin(0, 64), 8, tmp_path)
+    assert len(losses) == 64
+    assert np.mean(losses[-4:]) < 0.5 * np.mean(losses[:4])
+    guesses = example.guess(state["params"], held_out["images"]).to_numpy()
+    assert np.mean(guesses == held_out["labels"]) > 0.5
+    # From the sixth epoch on again, with the same bits.
+    step, saved = dn.checkpoints.load(tmp_path, like=example.begin(0, 64), step=6)
+    assert (step, saved["position"]) == (6, (6, 0))
+    again, rest = example.train(arrays, saved, 8)
+    assert rest == losses[48:]
+    for own, other in zip(dn.tree.leaves(again), dn.tree.leaves(state), strict=True):
+        assert dn.serialize(own) == dn.serialize(other)
+    picture = tmp_path / "digits.png"
+    example.draw(picture, losses, held_out, guesses)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
 def gpt_logits(params: Any, tokens: np.ndarray) -> np.ndarray:
     """The model in NumPy."""
 
