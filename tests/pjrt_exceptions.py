@@ -89,6 +89,7 @@ FILES_OF_TRAINING = (
     "test_nn.py",
     "test_attention.py",
     "test_optim.py",
+    "test_data.py",
 )
 
 FILES_OF_GENERATED_CALLS = (

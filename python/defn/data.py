@@ -274,7 +274,7 @@ def _rows_of(column: Any, rows: Any) -> Any:
     if isinstance(column, _core.Tensor):
         return column[rows] if isinstance(rows, slice) else _core.take(column, rows, 0)
     # Rows at positions are a new array already, those of a slice are the caller's memory.
-    return _core.tensor(column[rows], None, None, None, isinstance(rows, slice))
+    return _core.tensor(column[rows], None, None, None, True if isinstance(rows, slice) else None)
 
 
 def _is_table(value: Any) -> bool:
