@@ -23,7 +23,7 @@ import numpy as np
 import defn as dn
 from interruptions import interposed
 
-STEPS, ROWS, FEATURES, BATCH = 40, 96, 6, 8
+STEPS, ROWS, FEATURES, BATCH = 40, 90, 6, 8
 
 
 class Adam(NamedTuple):
@@ -43,8 +43,8 @@ def start() -> dict[str, Any]:
     }
     zeros = dn.tree.zeros_like(params)
     optimizer = Adam(dn.tensor(0), zeros, zeros)
-    key = dn.random.key(3)
-    return {"params": params, "optimizer": optimizer, "key": key, "loss": 0.0, "name": "run"}
+    state = {"params": params, "optimizer": optimizer, "key": dn.random.key(3)}
+    return state | {"position": dn.data.Position(0, 0), "loss": 0.0, "name": "run"}
 
 
 def loss(params: Any, x: Any, y: Any) -> Any:
@@ -75,15 +75,20 @@ def train(directory: str) -> None:
     step, state = 0, start()
     if dn.checkpoints.latest(directory) is not None:
         step, state = dn.checkpoints.load(directory, like=state)
-    while step < STEPS:
-        rows, state["key"] = dn.random.randint(state["key"], 0, ROWS, shape=(BATCH,))
-        rows = rows.to_numpy()
-        state["params"], state["optimizer"], value = update(
-            state["params"], state["optimizer"], x[rows], y[rows]
-        )
-        state["loss"] = 0.9 * state["loss"] + 0.1 * value.item()
-        step += 1
-        dn.checkpoints.save(directory, step, state, keep=2)
+    key, start_at = dn.random.key(4), state["position"]
+    batches = dn.data.batches((x, y), BATCH, key=key, epochs=None, start=start_at)
+    with dn.data.prefetch(batches) as ahead:
+        while step < STEPS:
+            x_batch, y_batch = next(ahead)
+            noise, state["key"] = dn.random.normal(state["key"], shape=x_batch.shape)
+            state["params"], state["optimizer"], value = update(
+                state["params"], state["optimizer"], x_batch + 0.1 * noise, y_batch
+            )
+            state["loss"] = 0.9 * state["loss"] + 0.1 * value.item()
+            # That of the batches ahead, which are made again after a kill, is further on.
+            state["position"] = ahead.position
+            step += 1
+            dn.checkpoints.save(directory, step, state, keep=2)
 
 
 def child(directory: str, stop: int | None = None, ready: int | None = None) -> None:

@@ -218,6 +218,36 @@ def test_threads_end(how: str) -> None:
     assert closed == [True]
 
 
+def test_a_thread_that_waits_for_an_item_sees_the_end() -> None:
+    wait = threading.Event()
+    found: list[BaseException] = []
+
+    def items() -> Any:
+        wait.wait(10)
+        yield 1
+
+    ahead = dn.data.prefetch(items())
+
+    def consume() -> None:
+        try:
+            next(ahead)
+        except dn.StreamError as error:
+            found.append(error)
+
+    consumer = threading.Thread(target=consume, daemon=True)
+    consumer.start()
+    closer = threading.Thread(target=ahead.close, daemon=True)
+    closer.start()
+    while not ahead._worker.closed.is_set():
+        time.sleep(0.001)
+    # The source ends only after the iterator was closed, so that no item comes.
+    wait.set()
+    for thread in (consumer, closer):
+        thread.join(10)
+        assert not thread.is_alive()
+    assert len(found) == 1
+
+
 def test_what_is_made_ahead_has_the_options_of_its_maker() -> None:
     def items() -> Any:
         while True:
@@ -289,6 +319,20 @@ X, Y = np.arange(6.0).reshape(3, 2), np.arange(4)
             lambda: dn.data.batches(pyarrow.table({"a": [1, None]}), 1),
             dn.ContainerError,
             "'a' has 1 nulls",
+        ),
+        (
+            # NumPy would make them NaN, and the integers floats.
+            lambda: dn.data.batches(
+                pyarrow.table({"a": pyarrow.array([[1, None]], pyarrow.list_(pyarrow.int32(), 2))}),
+                1,
+            ),
+            dn.ContainerError,
+            "'a' has 1 nulls",
+        ),
+        (
+            lambda: dn.data.batches(pyarrow.table([[1], [2], [3]], names=["a", "b", "a"]), 1),
+            dn.ContainerError,
+            "the table has 2 columns 'a'",
         ),
         (
             lambda: dn.data.batches(pyarrow.table({"a": ["x", "y"]}), 1),

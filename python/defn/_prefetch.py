@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import queue
 import threading
@@ -94,8 +95,7 @@ class Prefetch:
     def __next__(self) -> Any:
         if self._ended:
             raise StopIteration
-        if self._worker.closed.is_set():
-            raise StreamError(f"prefetch: the iterator is closed, an open one is needed{caller()}")
+        self._check()
         if self._thread is None:
             # Options and the default backend are those of the thread that asked for the items.
             run = (self._context.run, self._worker.run)
@@ -103,7 +103,7 @@ class Prefetch:
                 target=run[0], args=run[1:], name="defn-prefetch", daemon=True
             )
             self._thread.start()
-        item = self._worker.items.get()
+        item = self._next_item()
         if item is not _END:
             item, self._position = item
             return item
@@ -113,13 +113,26 @@ class Prefetch:
             raise self._worker.error
         raise StopIteration
 
+    def _next_item(self) -> Any:
+        """The next item. Another thread may close the iterator while this one waits for it."""
+        while True:
+            try:
+                return self._worker.items.get(timeout=_PERIOD)
+            except queue.Empty:
+                self._check()
+
+    def _check(self) -> None:
+        if self._worker.closed.is_set():
+            raise StreamError(f"prefetch: the iterator is closed, an open one is needed{caller()}")
+
     def close(self) -> None:
         """End the thread and drop the items that are waiting. Closing it again has no effect."""
         self._worker.closed.set()
         if self._thread is not None:
             self._thread.join()
-        while not self._worker.items.empty():
-            self._worker.items.get_nowait()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._worker.items.get_nowait()
 
     def __enter__(self) -> Self:
         return self

@@ -294,22 +294,27 @@ def _columns(table: Any) -> dict[str, Any]:
             f"it, or give a dict of arrays{caller()}"
         ) from None
     table = pyarrow.table(table)
-    return {name: _array(name, table[name]) for name in table.column_names}
+    names = table.column_names
+    if len(set(names)) < len(names):
+        name = next(name for name in names if names.count(name) > 1)
+        raise ContainerError(
+            f"batches: the table has {names.count(name)} columns {name!r}, each needs its own "
+            f"name; rename them{caller()}"
+        )
+    return {name: _array(name, table[name]) for name in names}
 
 
 def _array(name: str, column: Any) -> Any:
     import pyarrow
 
-    if column.null_count:
-        raise ContainerError(
-            f"batches: the column {name!r} has {column.null_count} nulls, tensors have none; drop "
-            f"or fill them{caller()}"
-        )
     column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    _check_nulls(name, column)
     sizes = []
     while pyarrow.types.is_fixed_size_list(column.type):
         sizes.append(column.type.list_size)
         column = column.flatten()
+        # The elements of lists have nulls of their own, which NumPy makes NaN.
+        _check_nulls(name, column)
     kind = column.type
     is_number = pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind)
     if not (is_number or pyarrow.types.is_boolean(kind)):
@@ -318,6 +323,14 @@ def _array(name: str, column: Any) -> Any:
             f"are required; select other columns{caller()}"
         )
     return column.to_numpy(zero_copy_only=False).reshape(-1, *sizes)
+
+
+def _check_nulls(name: str, column: Any) -> None:
+    if column.null_count:
+        raise ContainerError(
+            f"batches: the column {name!r} has {column.null_count} nulls, tensors have none; drop "
+            f"or fill them{caller()}"
+        )
 
 
 @public
