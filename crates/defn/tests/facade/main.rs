@@ -4,6 +4,7 @@
 
 mod background;
 mod checkpoints;
+mod data;
 mod derivatives;
 #[cfg(feature = "pjrt")]
 mod devices;
