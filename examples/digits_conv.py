@@ -89,8 +89,11 @@ def load() -> tuple[Container, Container]:
     with np.load(DATA) as data:
         images, labels = data["images"].reshape(-1, 8, 8), data["labels"].astype(np.int32)
     order = np.random.default_rng(0).permutation(len(images))
-    parts = order[HELD_OUT:], order[:HELD_OUT]
-    return tuple({"images": images[part], "labels": labels[part]} for part in parts)
+
+    def taken(part: np.ndarray) -> Container:
+        return {"images": images[part], "labels": labels[part]}
+
+    return taken(order[HELD_OUT:]), taken(order[:HELD_OUT])
 
 
 def train(arrays: Container, state: Container, epochs: int, directory: Any = None) -> Any:
@@ -123,17 +126,17 @@ def draw(path: pathlib.Path, losses: list[float], held_out: Container, guesses: 
     from matplotlib import pyplot as plt
 
     figure = plt.figure(figsize=(9, 3.2), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=[3, 2])
-    axes = left.subplots()
+    grid = figure.add_gridspec(2, 7)
+    axes = figure.add_subplot(grid[:, :3])
     axes.plot(losses, color="#1f77b4", linewidth=0.8, alpha=0.5)
     smooth = np.convolve(losses, np.ones(20) / 20, "valid")
     axes.plot(np.arange(len(smooth)) + 10, smooth, color="#1f77b4")
     axes.set(xlabel="step", ylabel="cross-entropy", yscale="log", title="Loss of batches")
-    wrong = np.flatnonzero(guesses != held_out["labels"])[:8]
-    right.suptitle(f"Errors: {np.sum(guesses != held_out['labels'])} of {len(guesses)}")
-    for axes in (cells := right.subplots(2, 4)).flat:
+    wrong = np.flatnonzero(guesses != held_out["labels"])
+    figure.suptitle(f"Not recognized: {len(wrong)} of {len(guesses)} images", fontsize=10)
+    for place, at in enumerate(wrong[:8]):
+        axes = figure.add_subplot(grid[place // 4, 3 + place % 4])
         axes.axis("off")
-    for axes, at in zip(cells.flat, wrong, strict=False):
         axes.imshow(held_out["images"][at], cmap="gray_r")
         axes.set_title(f"{held_out['labels'][at]} as {guesses[at]}", fontsize=8)
     figure.savefig(path, dpi=120)

@@ -135,6 +135,7 @@ PAGES = [
     "formats.md",
     "gradients.md",
     "nn.md",
+    "ode.md",
     "optim.md",
     "streams-and-hooks.md",
     "train.md",

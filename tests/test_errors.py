@@ -127,6 +127,7 @@ BASES = {
     "DTypeError": TypeError,
     "DivisionError": ZeroDivisionError,
     "NonFiniteError": ArithmeticError,
+    "ConvergenceError": ArithmeticError,
     "OptionError": TypeError,
     "RangeError": OverflowError,
     "ContainerError": TypeError,

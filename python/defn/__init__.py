@@ -38,6 +38,7 @@ from defn.errors import (
     BoundsError,
     CompileError,
     ContainerError,
+    ConvergenceError,
     DivisionError,
     DTypeError,
     Error,
@@ -215,6 +216,7 @@ if TYPE_CHECKING:
         reduce_scatter,
         shard,
     )
+    from defn.ode import OdeSolution, odeint
     from defn.pjrt import devices
     from defn.places import (
         Pointer,
@@ -240,6 +242,7 @@ __all__ = [
     "CompileError",
     "Compiler",
     "ContainerError",
+    "ConvergenceError",
     "DType",
     "DTypeError",
     "DivisionError",
@@ -249,6 +252,7 @@ __all__ = [
     "MemoryReport",
     "Mesh",
     "NonFiniteError",
+    "OdeSolution",
     "OptionError",
     "OutOfMemoryError",
     "Pointer",
@@ -345,6 +349,7 @@ __all__ = [
     "mesh_size",
     "minimum",
     "nn",
+    "odeint",
     "optim",
     "optional",
     "options",
@@ -462,6 +467,7 @@ _NAMES = {
     "compilers": ("Compiler",),
     "formats": ("deserialize", "load", "load_numpy", "save", "serialize"),
     "memory": ("LiveTensors", "MemoryReport", "memory_report"),
+    "ode": ("OdeSolution", "odeint"),
     "mesh": (
         *("Mesh", "Sharded", "all_gather", "all_reduce", "collective_permute", "mesh_index"),
         *("mesh_size", "reduce_scatter", "shard"),

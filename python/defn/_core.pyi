@@ -2824,6 +2824,17 @@ def rms_direction(
     tensor: TensorLike, square: TensorLike, eps: float, eps_in_sqrt: bool
 ) -> Tensor: ...
 def momentum(tensor: TensorLike, trace: TensorLike, decay: float) -> Tensor: ...
+def odeint(
+    function: Callable[..., Any],
+    y0: Any,
+    ts: TensorLike,
+    method: str,
+    rtol: float | None,
+    atol: float | None,
+    max_steps: int,
+    first_step: float | None,
+    snapshots: int | None,
+) -> tuple[Any, Tensor, Tensor, Tensor, Tensor]: ...
 def linear_solve(
     method: str,
     a: TensorLike | Callable[[Any], Any],

@@ -13,6 +13,7 @@ __all__ = [
     "BoundsError",
     "CompileError",
     "ContainerError",
+    "ConvergenceError",
     "DTypeError",
     "DivisionError",
     "Error",
@@ -120,6 +121,16 @@ class DivisionError(Error, ZeroDivisionError):
     zero according to IEEE 754.
 
     To fix it: replace zero divisors, as in ``dn.select(b == 0, 1, b)``.
+    """
+
+    __module__ = "defn"
+
+
+class ConvergenceError(Error, ArithmeticError):
+    """An algorithm stopped before its result.
+
+    The message says where, and why. Algorithms return a status; their results raise this error only
+    where they are asked, by ``check``.
     """
 
     __module__ = "defn"

@@ -367,6 +367,8 @@ pub enum ErrorKind {
     Updates { op: &'static str, got: TensorType, required: String },
     #[error("{op}: index {index} on axis {axis} of {got}, it must be in {}", positions_text(got, *axis, 1, true))]
     IndexRange { op: &'static str, index: i128, axis: usize, got: TensorType },
+    #[error("odeint: stopped at the time {time}, {reason}")]
+    OdeStopped { time: String, reason: &'static str },
     #[error("attention: the query is {query}, the key {key} and the value {value}, {required}")]
     Attention { query: TensorType, key: TensorType, value: TensorType, required: &'static str },
     #[error("{op}: {what} {} for axis {axis} of {got}, it must be in 0..{}", number_digits(*label), got.shape.sizes()[*axis])]

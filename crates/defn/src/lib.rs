@@ -58,6 +58,7 @@ mod loops;
 mod neighbours;
 mod nested;
 pub mod nn;
+mod ode;
 mod ops;
 pub mod optim;
 mod parts;
@@ -165,8 +166,8 @@ pub use defn_core::backend::MemoryNeed;
 /// ```
 pub use defn_core::builder::LinearOptions;
 pub use defn_core::builder::{
-    Contracted, ConvOptions, FftLength, FftNorm, Indexing, Overlap, PerAxis, QuantileMethod, Sections, Side,
-    UniqueOutputs, Uniques, WindowOptions, WindowPadding,
+    Contracted, ConvOptions, FftLength, FftNorm, Indexing, OdeMethod, OdeOptions, Overlap, PerAxis,
+    QuantileMethod, Sections, Side, UniqueOutputs, Uniques, WindowOptions, WindowPadding,
 };
 pub use defn_core::live::Group as LiveTensors;
 pub use defn_core::op::{Direction, MemorySpace};
@@ -264,6 +265,7 @@ pub use nested::Nested;
 /// # Ok::<(), defn::Error>(())
 /// ```
 pub use num_complex;
+pub use ode::{OdeSolution, odeint};
 pub use ops::PadMode;
 pub use parts::{Batches, Leftover};
 pub use profile::{Profile, ProfileStep};

@@ -207,7 +207,7 @@ pub fn apply_updates<P: Exprs>(params: &P, updates: &P) -> P {
 
 /// A transformation of the leaves whose names a function selects; the others pass unchanged.
 ///
-/// Names are those of [`named_leaves`](crate::named_leaves), such as `layers.0.weight`. The inner state has no memory
+/// Names are those of [`named_leaves`], such as `layers.0.weight`. The inner state has no memory
 /// for leaves that are not selected.
 ///
 /// ```

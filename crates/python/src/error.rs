@@ -180,6 +180,7 @@ fn class_name(class: ErrorClass) -> &'static str {
         ErrorClass::Option => "OptionError",
         ErrorClass::Division => "DivisionError",
         ErrorClass::NonFinite => "NonFiniteError",
+        ErrorClass::Convergence => "ConvergenceError",
         ErrorClass::Container => "ContainerError",
         ErrorClass::Bounds => "BoundsError",
         ErrorClass::Trace => "TraceError",

@@ -34,6 +34,7 @@ mod memory;
 mod misuse;
 mod nodes;
 mod numbers;
+mod ode;
 mod ops;
 mod options;
 mod pickle;
@@ -97,6 +98,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     sparsity::add(module)?;
     associative::add(module)?;
     solvers::add(module)?;
+    ode::add(module)?;
     control::add(module)?;
     hooks::add(module)?;
     calls::add(module)?;

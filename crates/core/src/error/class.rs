@@ -28,6 +28,8 @@ pub enum ErrorClass {
     Division,
     /// An unexpected NaN or infinity.
     NonFinite,
+    /// An algorithm that stopped before its result.
+    Convergence,
     /// Containers with different structures.
     Container,
     /// An index out of range.
@@ -96,6 +98,7 @@ impl ErrorKind {
             Malformed { .. } => ErrorClass::Format,
             DivisionByZero { .. } => ErrorClass::Division,
             FoundNan { .. } | FoundInfinity { .. } => ErrorClass::NonFinite,
+            OdeStopped { .. } => ErrorClass::Convergence,
             NegativeExponent { .. }
             | NegativeShift { .. }
             | ZeroDiagonal { .. }

@@ -41,6 +41,7 @@ impl Error {
             ErrorClass::Option
             | ErrorClass::Division
             | ErrorClass::NonFinite
+            | ErrorClass::Convergence
             | ErrorClass::Container
             | ErrorClass::Bounds
             | ErrorClass::Trace

@@ -1,0 +1,91 @@
+//! Initial value problems over containers.
+
+use defn_core::Tensor;
+use defn_core::builder::{self, OdeMethod, OdeOptions, OdeSolution, Ops};
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+
+use crate::control::{
+    FaultCarrier, container, controlled, operands, same_structure, snapshot_count, tensors,
+};
+use crate::convert;
+use crate::error::{Fallible, guard};
+use crate::jit::wrap;
+use crate::ops::{self, Parse};
+
+type OptionalArg<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
+const OP: &str = "odeint";
+
+/// A number that may be left out.
+fn number(name: &'static str, value: OptionalArg<'_, '_>) -> Fallible<Option<f64>> {
+    value.map(|value| f64::parse(OP, name, Some(value))).transpose()
+}
+
+fn options(
+    method: &Bound<'_, PyAny>,
+    (rtol, atol, first_step): (OptionalArg<'_, '_>, OptionalArg<'_, '_>, OptionalArg<'_, '_>),
+    max_steps: &Bound<'_, PyAny>,
+    snapshots: OptionalArg<'_, '_>,
+) -> Fallible<OdeOptions> {
+    let name = method.cast::<PyString>().map_or_else(|_| String::new(), |name| name.to_string());
+    let Some(known) = OdeMethod::of_name(&name) else {
+        let names = OdeMethod::NAMES.map(|name| format!("\"{name}\""));
+        return Err(convert::bad(OP, "method", method, &names.join(" or "))?);
+    };
+    let Some(most) = convert::index(max_steps)? else {
+        return Err(convert::bad(OP, "max_steps", max_steps, "an integer from 1 to 2147483647")?);
+    };
+    Ok(OdeOptions {
+        method: known,
+        rtol: number("rtol", rtol)?,
+        atol: number("atol", atol)?,
+        max_steps: most,
+        first_step: number("first_step", first_step)?,
+        snapshots: snapshot_count(OP, snapshots)?,
+    })
+}
+
+/// The solution of an initial value problem: the unknowns at all times, the status, the time that was reached, and how many
+/// steps were accepted and rejected.
+#[pyfunction]
+#[pyo3(signature = (function, y0, ts, method, rtol, atol, max_steps, first_step, snapshots))]
+#[expect(clippy::too_many_arguments, reason = "they are the options of the Python function")]
+fn odeint<'py>(
+    function: &Bound<'py, PyAny>,
+    y0: &Bound<'py, PyAny>,
+    ts: &Bound<'py, PyAny>,
+    method: &Bound<'py, PyAny>,
+    rtol: Option<&Bound<'py, PyAny>>,
+    atol: Option<&Bound<'py, PyAny>>,
+    max_steps: &Bound<'py, PyAny>,
+    first_step: Option<&Bound<'py, PyAny>>,
+    snapshots: Option<&Bound<'py, PyAny>>,
+) -> Fallible<Bound<'py, PyTuple>> {
+    let options = guard(|| options(method, (rtol, atol, first_step), max_steps, snapshots))?;
+    controlled(|| {
+        let py = y0.py();
+        if !function.is_callable() {
+            return Err(convert::bad(OP, "f", function, "a function of the time and the unknowns")?);
+        }
+        let (unknowns, tree) = tensors(OP, y0)?;
+        let times = convert::tensor(OP, ts)?;
+        let carrier = FaultCarrier::default();
+        let mut slopes = |_: &mut Ops, t: &Tensor, y: &[Tensor]| {
+            carrier.run_user_function(|| {
+                let t = wrap(py, std::iter::once(t.clone()))?.remove(0);
+                let value = function.call1((t, container(py, &tree, y)?))?;
+                same_structure(py, OP, "the value of f", operands(OP, &value)?, "y0", &tree)
+            })
+        };
+        let result = builder::odeint(&mut ops::builder()?, &options, &mut slopes, &unknowns, &times);
+        let OdeSolution { ys, status, t_reached, steps, rejected } = carrier.into_result(result)?;
+        let mut parts = vec![container(py, &tree, &ys)?];
+        parts.extend(wrap(py, [status, t_reached, steps, rejected].into_iter())?);
+        Ok(PyTuple::new(py, parts)?)
+    })
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(odeint, module)?)
+}
