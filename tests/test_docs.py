@@ -137,6 +137,7 @@ PAGES = [
     "nn.md",
     "ode.md",
     "optim.md",
+    "optimize.md",
     "streams-and-hooks.md",
     "train.md",
     "vectorization.md",

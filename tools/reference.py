@@ -33,6 +33,7 @@ MODULES = (
     "linalg",
     "nn",
     "optim",
+    "optimize",
     "random",
     "tree",
 )

@@ -198,6 +198,7 @@ if TYPE_CHECKING:
         linalg,
         nn,
         optim,
+        optimize,
         pjrt,
         random,
     )
@@ -351,6 +352,7 @@ __all__ = [
     "nn",
     "odeint",
     "optim",
+    "optimize",
     "optional",
     "options",
     "pjrt",
@@ -460,7 +462,8 @@ _attach_notebook()
 # them, the import of the package would take twice as long.
 _MODULES = (
     *("array_api", "backends", "blocks", "checkpoints", "compilers", "constants", "data"),
-    *("distributed", "engines", "graph", "linalg", "nn", "optim", "pjrt", "random"),
+    *("distributed", "engines", "graph", "linalg", "nn", "optim", "optimize", "pjrt"),
+    "random",
 )
 _NAMES = {
     "backends": ("Backend",),

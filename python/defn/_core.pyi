@@ -2846,6 +2846,18 @@ def linear_solve(
     m: TensorLike | Callable[[Any], Any] | None,
     restart: int | None = None,
 ) -> tuple[Any, Tensor]: ...
+def root(
+    fun: Callable[[Any], Any],
+    x0: Any,
+    method: str,
+    rtol: float | None,
+    atol: float,
+    maxiter: int,
+    restart: int,
+) -> tuple[Any, Any, Tensor, Tensor, Tensor, Tensor]: ...
+def require_converged(
+    function: str, status: list[Any], iterations: list[Any], gradient_norms: list[Any]
+) -> None: ...
 
 # Control flow. State, branches and results are containers.
 def hook(value: Any, name: str | None = None, fun: Callable[[Any], Any] | None = None) -> Any: ...

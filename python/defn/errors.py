@@ -126,20 +126,24 @@ class DivisionError(Error, ZeroDivisionError):
     __module__ = "defn"
 
 
-class ConvergenceError(Error, ArithmeticError):
-    """An algorithm stopped before its result.
+class NonFiniteError(Error, ArithmeticError):
+    """A result is NaN or infinite under ``dn.checks("nan")`` or ``dn.checks("inf")``.
 
-    The message says where, and why. Algorithms return a status; their results raise this error only
-    where they are asked, by ``check``.
+    The message names the operation and its line.
     """
 
     __module__ = "defn"
 
 
-class NonFiniteError(Error, ArithmeticError):
-    """A result is NaN or infinite under ``dn.checks("nan")`` or ``dn.checks("inf")``.
+class ConvergenceError(Error, ArithmeticError):
+    """The ``check`` of a solution of ``odeint`` or ``dn.optimize`` that stopped before its result.
 
-    The message names the operation and its line.
+    The message says where, and why. Typical causes: a stiff problem, a start that is far from every
+    solution, a function without a zero or without a minimum, a function or a derivative that is NaN
+    or infinite on the way, a tolerance that is smaller than the rounding errors of the function.
+
+    To fix it: begin nearer to a solution, allow more steps or iterations, raise the tolerance, or
+    compute in f64.
     """
 
     __module__ = "defn"

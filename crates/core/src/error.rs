@@ -492,6 +492,9 @@ pub enum ErrorKind {
     )]
     GradOfMany { what: String },
 
+    #[error("{op}: {stopped}, it must converge; {hint}")]
+    NotConverged { op: &'static str, stopped: String, hint: &'static str },
+
     // tracing, compiling, running
     #[error(
         "{op}: the tensor {got} belongs to a definition that has ended; return it from the definition instead"

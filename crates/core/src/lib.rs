@@ -29,6 +29,7 @@ pub mod location;
 pub mod memory;
 pub mod mesh;
 pub mod op;
+mod optimize;
 pub mod origin;
 pub mod pass;
 pub mod print;

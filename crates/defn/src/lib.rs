@@ -61,6 +61,7 @@ pub mod nn;
 mod ode;
 mod ops;
 pub mod optim;
+pub mod optimize;
 mod parts;
 #[cfg(feature = "pjrt")]
 pub mod pjrt;

@@ -36,6 +36,7 @@ mod nodes;
 mod numbers;
 mod ode;
 mod ops;
+mod optimize;
 mod options;
 mod pickle;
 mod pjrt;
@@ -99,6 +100,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     associative::add(module)?;
     solvers::add(module)?;
     ode::add(module)?;
+    optimize::add(module)?;
     control::add(module)?;
     hooks::add(module)?;
     calls::add(module)?;

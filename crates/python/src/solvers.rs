@@ -45,7 +45,7 @@ impl GivenOptions<'_, '_> {
 }
 
 /// Whether a map is a function instead of a matrix.
-fn is_function(map: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn is_function(map: &Bound<'_, PyAny>) -> bool {
     map.is_callable() && !map.is_instance_of::<PyTensor>()
 }
 

@@ -91,30 +91,58 @@ impl LinearOptions {
 
     /// The solver for unknowns of these dtypes. Without `rtol` the tolerance is the two-thirds power of the coarsest dtype's
     /// epsilon: 2e-5 for f32, 4e-11 for f64.
-    fn solver(&self, op: &'static str, unknowns: &[Tensor]) -> Result<LinearSolver> {
-        for (option, value) in [("rtol", self.rtol.unwrap_or(0.0)), ("atol", self.atol)] {
-            if !(value >= 0.0 && value.is_finite()) {
-                return Err(not_valid(op, option, value.to_string(), "a number of at least 0"));
-            }
-        }
-        let maxiter = match self.maxiter {
-            None => None,
-            Some(limit) => match usize::try_from(limit) {
-                Ok(limit) if limit > 0 => Some(limit),
-                Ok(_) | Err(_) => return Err(not_valid(op, "maxiter", limit.to_string(), "at least 1")),
-            },
-        };
+    pub(super) fn solver(&self, op: &'static str, unknowns: &[Tensor]) -> Result<LinearSolver> {
+        require_tolerances(op, &[("rtol", self.rtol), ("atol", Some(self.atol))])?;
+        let maxiter = at_least_one(op, "maxiter", self.maxiter)?;
         if let Some(0) = self.method.restart() {
             return Err(not_valid(op, "restart", "0".to_owned(), "at least 1"));
         }
-        let digits = unknowns.iter().map(|x| x.ty().dtype.to_real().mantissa_bits()).min().unwrap_or(23);
-        let rtol = self.rtol.unwrap_or_else(|| (-(digits as f64) * 2.0 / 3.0).exp2());
+        let rtol = self.rtol.unwrap_or_else(|| coarsest_epsilon(unknowns).powf(2.0 / 3.0));
         let method = self.method;
         Ok(LinearSolver { method, rtol: Tolerance(rtol), atol: Tolerance(self.atol), maxiter })
     }
 }
 
-fn not_valid(op: &'static str, option: &'static str, given: String, required: &str) -> crate::error::Error {
+/// The greatest epsilon of the unknowns' dtypes.
+pub(super) fn coarsest_epsilon(unknowns: &[Tensor]) -> f64 {
+    let digits = unknowns.iter().map(|x| x.ty().dtype.to_real().mantissa_bits()).min().unwrap_or(23);
+    (-(digits as f64)).exp2()
+}
+
+/// Refuses negative tolerances.
+pub(super) fn require_tolerances(op: &'static str, given: &[(&'static str, Option<f64>)]) -> Result<()> {
+    for &(option, value) in given {
+        if let Some(value) = value
+            && !(value >= 0.0 && value.is_finite())
+        {
+            return Err(not_valid(op, option, value.to_string(), "a number of at least 0"));
+        }
+    }
+    Ok(())
+}
+
+/// A count, if it is given.
+pub(super) fn at_least_one(
+    op: &'static str,
+    option: &'static str,
+    given: Option<i64>,
+) -> Result<Option<usize>> {
+    match given.map(usize::try_from) {
+        None => Ok(None),
+        Some(Ok(count)) if count > 0 => Ok(Some(count)),
+        Some(Ok(_) | Err(_)) => {
+            let given = given.unwrap_or_default().to_string();
+            Err(not_valid(op, option, given, "at least 1"))
+        }
+    }
+}
+
+pub(super) fn not_valid(
+    op: &'static str,
+    option: &'static str,
+    given: String,
+    required: &str,
+) -> crate::error::Error {
     ErrorKind::OptionValue { op, option, given, required: required.to_owned() }.into()
 }
 
@@ -160,14 +188,17 @@ pub(crate) fn with_condition<'a>(
     if values.is_empty() {
         return Ok(Vec::new());
     }
-    let traced = traced(ops, "implicit", "the condition", values, condition, preconditioner)?;
+    let mut functions = vec![("the condition", condition)];
+    functions.extend(preconditioner.map(|function| ("m", function)));
+    let traced = traced(ops, "implicit", values, functions, like_unknowns)?;
+    let mut regions = traced.functions.into_iter();
     let op = ImplicitOp {
         values: values.len(),
         lanes: traced.lanes.len() + rule.lanes,
         solver: rule.solver,
         holomorphic: rule.holomorphic,
-        condition: traced.function,
-        preconditioner: traced.preconditioner,
+        condition: regions.next().expect("a region for the condition"),
+        preconditioner: regions.next(),
     };
     let operands: Vec<Tensor> = traced.at.iter().map(Tensor::flat).chain(traced.captures).collect();
     let results = ops.emit(Op::Implicit(op), &operands)?;
@@ -175,26 +206,23 @@ pub(crate) fn with_condition<'a>(
 }
 
 /// Functions that were traced at unknowns.
-struct Traced {
+pub(super) struct Traced {
     /// The unknowns, with the vectorized axes of all of them and of the functions' results.
-    at: Vec<Tensor>,
-    lanes: NamedAxes,
-    function: Arc<Region>,
-    preconditioner: Option<Arc<Region>>,
-    captures: Vec<Tensor>,
+    pub(super) at: Vec<Tensor>,
+    pub(super) lanes: NamedAxes,
+    pub(super) functions: Vec<Arc<Region>>,
+    pub(super) captures: Vec<Tensor>,
 }
 
-/// Traces a function of unknowns, and another one with the same captures. Their results have the types of the unknowns.
-fn traced<'a>(
+/// Traces functions of unknowns, which share their captures. `types` gives the types of the results without vectorized axes,
+/// of what a function is, the unknowns and the draft.
+pub(super) fn traced(
     ops: &mut Ops,
     op: &'static str,
-    what: &'static str,
     at: &[Tensor],
-    function: LinearFunction<'a>,
-    preconditioner: Option<LinearFunction<'a>>,
+    mut functions: Vec<(&'static str, LinearFunction<'_>)>,
+    types: impl Fn(&'static str, &'static str, &[Tensor], &Draft) -> Result<Vec<TensorType>>,
 ) -> Result<Traced> {
-    let mut functions = vec![(what, function)];
-    functions.extend(preconditioner.map(|function| ("m", function)));
     let at = position::read_all(ops, at)?.into_vec();
     let mut lanes = NamedAxes::new();
     for x in &at {
@@ -203,37 +231,50 @@ fn traced<'a>(
     loop {
         let at = at.iter().map(|x| vectorize::broadcast_vectorized(ops, op, x, &lanes));
         let at = at.collect::<Result<Vec<_>>>()?;
-        let types: Vec<TensorType> = at.iter().map(|x| x.whole().clone()).collect();
+        let parameters: Vec<TensorType> = at.iter().map(|x| x.whole().clone()).collect();
         let mut joined = lanes.clone();
-        let mut drafts = Vec::with_capacity(2);
+        let mut drafts = Vec::with_capacity(functions.len());
         for (what, function) in &mut functions {
-            let draft = Draft::trace(ops, op, &types, |ops, inputs| {
+            let draft = Draft::trace(ops, op, &parameters, |ops, inputs| {
                 let inputs: Vec<_> = inputs.iter().map(|x| x.clone().with_vectorized(&lanes)).collect();
                 function(ops, &inputs)
             })?;
-            let (got, expected) = (draft.results.len(), at.len());
-            if got != expected {
-                let what = "function";
-                return Err(ErrorKind::RegionResults { op, what, got, expected }.into());
-            }
-            for (leaf, x) in at.iter().enumerate() {
-                require_same(op, what, leaf, &draft.result_type(leaf, x.ty().dtype), x.ty())?;
+            let types = types(op, what, &at, &draft)?;
+            for leaf in 0..types.len() {
                 join_into(op, &mut joined, draft.lanes(leaf))?;
             }
-            drafts.push(draft);
+            drafts.push((draft, types));
         }
         if joined != lanes {
             lanes = joined;
             continue;
         }
-        let types: Vec<ResultType> =
-            at.iter().map(|x| ResultType { ty: x.ty().clone(), lanes: lanes.clone() }).collect();
-        let closed = drafts.into_iter().map(|draft| draft.close(ops, &types)).collect::<Result<Vec<_>>>()?;
+        let mut closed = Vec::with_capacity(drafts.len());
+        for (draft, types) in drafts {
+            let types = types.into_iter().map(|ty| ResultType { ty, lanes: lanes.clone() });
+            closed.push(draft.close(ops, &types.collect::<Vec<_>>())?);
+        }
         let (regions, captures) = unify_captures(closed);
-        let mut regions = regions.into_iter().map(Arc::new);
-        let function = regions.next().expect("a region for the function");
-        return Ok(Traced { at, lanes, function, preconditioner: regions.next(), captures });
+        return Ok(Traced { at, lanes, functions: regions.into_iter().map(Arc::new).collect(), captures });
     }
+}
+
+/// The types of the unknowns, which the results must have.
+pub(super) fn like_unknowns(
+    op: &'static str,
+    what: &'static str,
+    at: &[Tensor],
+    draft: &Draft,
+) -> Result<Vec<TensorType>> {
+    let (got, expected) = (draft.results.len(), at.len());
+    if got != expected {
+        let what = "function";
+        return Err(ErrorKind::RegionResults { op, what, got, expected }.into());
+    }
+    for (leaf, x) in at.iter().enumerate() {
+        require_same(op, what, leaf, &draft.result_type(leaf, x.ty().dtype), x.ty())?;
+    }
+    Ok(at.iter().map(|x| x.ty().clone()).collect())
 }
 
 fn require_same(
@@ -250,7 +291,7 @@ fn require_same(
     Err(ErrorKind::SolverResult { op, what, index, got, expected }.into())
 }
 
-fn require_inexact(op: &'static str, value: &Tensor) -> Result<()> {
+pub(super) fn require_inexact(op: &'static str, value: &Tensor) -> Result<()> {
     if value.ty().dtype.is_inexact() {
         return Ok(());
     }
@@ -286,8 +327,9 @@ pub fn linear_solve<'a>(
     let rhs = unknowns(ops, op, &matrices.collect::<Vec<_>>(), b, x0)?;
     let solver = options.solver(op, &rhs)?;
     let (mut a, mut m) = (a.multiplier(), m.map(LinearMap::multiplier));
-    let preconditioner = m.as_mut().map(|m| &mut **m as LinearFunction<'_>);
-    let traced = traced(ops, op, "a", &rhs, &mut *a, preconditioner)?;
+    let mut functions = vec![("a", &mut *a as LinearFunction<'_>)];
+    functions.extend(m.as_mut().map(|m| ("m", &mut **m as LinearFunction<'_>)));
+    let traced = traced(ops, op, &rhs, functions, like_unknowns)?;
     let rhs = &traced.at;
     let mut arguments: Vec<Tensor> = rhs.iter().map(Tensor::flat).collect();
     for (start, b) in x0.unwrap_or_default().iter().zip(rhs) {
@@ -304,8 +346,8 @@ pub fn linear_solve<'a>(
         solver: &solver,
         lanes: traced.lanes.len(),
         holomorphic: true,
-        map: &traced.function,
-        preconditioner: traced.preconditioner.as_ref(),
+        map: &traced.functions[0],
+        preconditioner: traced.functions.get(1),
     };
     let start = x0.map(|_| &inputs[rhs.len()..given]);
     let graph = &mut draft.graph;

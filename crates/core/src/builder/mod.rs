@@ -29,6 +29,7 @@ mod nn;
 mod ode;
 mod ops;
 mod optim;
+mod optimize;
 mod order;
 mod quantile;
 mod reduce;
@@ -70,6 +71,7 @@ pub use ops::{
     Host, Ops, Source, common_backend, fast_path, matmul_fast_path, move_to_common_backend, view_fast_path,
 };
 pub use optim::BuildOptim;
+pub use optimize::{Optimum, RootMethod, RootOptions, require_converged, root};
 pub use order::BuildOrder;
 pub use quantile::{BuildQuantile, QuantileMethod};
 pub use reduce::BuildReduce;

@@ -98,7 +98,7 @@ impl ErrorKind {
             Malformed { .. } => ErrorClass::Format,
             DivisionByZero { .. } => ErrorClass::Division,
             FoundNan { .. } | FoundInfinity { .. } => ErrorClass::NonFinite,
-            OdeStopped { .. } => ErrorClass::Convergence,
+            OdeStopped { .. } | NotConverged { .. } => ErrorClass::Convergence,
             NegativeExponent { .. }
             | NegativeShift { .. }
             | ZeroDiagonal { .. }

@@ -10,7 +10,7 @@ use crate::shape::{Shape, TensorType};
 
 /// How values become one vector for each lane. Floats of less than 32 bits are widened, so that only the solution is
 /// rounded.
-pub(super) struct Coordinates {
+pub(crate) struct Coordinates {
     types: Vec<TensorType>,
     lanes: usize,
     /// The number of elements of each value in a lane.
@@ -23,7 +23,7 @@ pub(super) struct Coordinates {
 impl Coordinates {
     /// Coordinates of values whose first `lanes` axes count lanes. Complex values stay complex if the system is linear over
     /// complex numbers, and all unknowns are complex.
-    pub(super) fn new(types: Vec<TensorType>, lanes: usize, is_complex_linear: bool) -> Coordinates {
+    pub(crate) fn new(types: Vec<TensorType>, lanes: usize, is_complex_linear: bool) -> Coordinates {
         let all_complex = types.iter().all(|ty| ty.dtype.is_complex());
         let by_parts = !(all_complex && is_complex_linear) && types.iter().any(|ty| ty.dtype.is_complex());
         let parts = types.iter().map(|ty| if by_parts { ty.dtype.to_real() } else { ty.dtype });
@@ -33,24 +33,29 @@ impl Coordinates {
         Coordinates { types, lanes: lane_count, sizes, by_parts, dtype }
     }
 
+    /// The types of the values.
+    pub(crate) fn types(&self) -> &[TensorType] {
+        &self.types
+    }
+
     /// The number of lanes.
-    pub(super) fn lanes(&self) -> usize {
+    pub(crate) fn lanes(&self) -> usize {
         self.lanes
     }
 
     /// The dtype of the vectors.
-    pub(super) fn dtype(&self) -> DType {
+    pub(crate) fn dtype(&self) -> DType {
         self.dtype
     }
 
     /// The number of unknowns of a lane.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         let parts = |(ty, size): (&TensorType, &usize)| size * (1 + usize::from(self.has_parts(ty)));
         self.types.iter().zip(&self.sizes).map(parts).sum()
     }
 
     /// Whether there are no unknowns.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.lanes * self.count() == 0
     }
 
@@ -59,7 +64,7 @@ impl Coordinates {
     }
 
     /// The vectors of values.
-    pub(super) fn join(&self, graph: &mut Graph, values: &[Value]) -> Result<Value> {
+    pub(crate) fn join(&self, graph: &mut Graph, values: &[Value]) -> Result<Value> {
         let mut parts = Vec::with_capacity(values.len());
         for ((&value, ty), &size) in values.iter().zip(&self.types).zip(&self.sizes) {
             let flat = graph.reshape_to(value, Shape::new(&[self.lanes, size]))?;
@@ -80,7 +85,7 @@ impl Coordinates {
     }
 
     /// The values of vectors.
-    pub(super) fn split(&self, graph: &mut Graph, vectors: Value) -> Result<Vec<Value>> {
+    pub(crate) fn split(&self, graph: &mut Graph, vectors: Value) -> Result<Vec<Value>> {
         let mut start = 0;
         let count = self.count();
         let mut next = |graph: &mut Graph, size: usize| -> Result<Value> {

@@ -67,7 +67,7 @@ fn step(
 }
 
 /// The vectors found, and for each lane 0 where its system is solved, else the number of iterations.
-pub(super) fn run(
+pub(crate) fn run(
     graph: &mut Graph,
     problem: &Problem<'_>,
     solver: &LinearSolver,

@@ -8,11 +8,11 @@
 
 mod bicgstab;
 mod cg;
-mod coordinates;
+pub(crate) mod coordinates;
 mod dense;
 mod gmres;
-mod iteration;
-mod vectors;
+pub(crate) mod iteration;
+pub(crate) mod vectors;
 
 use std::sync::Arc;
 
@@ -162,15 +162,15 @@ pub(crate) fn with_inputs(
 }
 
 /// A system in coordinates.
-struct Problem<'a> {
-    coordinates: &'a Coordinates,
-    map: &'a Region,
-    preconditioner: Option<&'a Arc<Region>>,
+pub(crate) struct Problem<'a> {
+    pub(crate) coordinates: &'a Coordinates,
+    pub(crate) map: &'a Region,
+    pub(crate) preconditioner: Option<&'a Arc<Region>>,
 }
 
 impl Problem<'_> {
     /// The product of the matrix and a vector.
-    fn apply(&self, graph: &mut Graph, captures: &[Value], x: Value) -> Result<Value> {
+    pub(crate) fn apply(&self, graph: &mut Graph, captures: &[Value], x: Value) -> Result<Value> {
         self.call(graph, self.map, captures, x)
     }
 
