@@ -2827,7 +2827,7 @@ def momentum(tensor: TensorLike, trace: TensorLike, decay: float) -> Tensor: ...
 def odeint(
     function: Callable[..., Any],
     y0: Any,
-    ts: TensorLike,
+    ts: Any,
     method: str,
     rtol: float | None,
     atol: float | None,

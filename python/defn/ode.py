@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
+
 from defn import _core
 from defn._names import caller
 from defn._public import public
@@ -90,8 +92,8 @@ def odeint(
     A solution that stops before the last time has NaN at the times that it did not reach.
     ``status`` says why, ``t_reached`` where, and :meth:`OdeSolution.check` raises an error.
 
-    Shapes: ``ts`` is a vector; ``ys`` has its size as a new first axis. With vectorized axes each
-        position has steps of its own.
+    Shapes: ``ts`` is a vector, or a list of numbers, which are f64; ``ys`` has its size as a new
+        first axis. With vectorized axes each position has steps of its own.
     Dtypes: ``y0`` keeps its dtypes, integers become f32; computed in at least f32.
     Grad: to ``y0``, ``ts``, ``args`` and what ``f`` captures, in both modes and of any order: that
         of the steps that were taken, whose lengths count as constants. ``snapshots`` bounds the
@@ -115,7 +117,8 @@ def odeint(
         return f(t, y, *args)
 
     target = slopes if args else f
-    times = _core.tensor(ts, None, None, None, None) if isinstance(ts, (list, tuple)) else ts
+    # Plain numbers as they are: rounded to f32 they would be other times.
+    times = np.array(ts, np.float64) if isinstance(ts, (list, tuple)) else ts
     return OdeSolution(
         *_core.odeint(target, y0, times, method, rtol, atol, max_steps, first_step, snapshots)
     )
