@@ -8,13 +8,14 @@ use crate::error::Result;
 ///
 /// ```
 /// use defn_core::builder::{BuildOptim, Builder};
-/// use defn_core::{DType, Graph, Shape, TensorType};
+/// use defn_core::graph::Graph;
+/// use defn_core::{DType, Shape, TensorType};
 ///
-/// let mut g = Graph::new();
-/// let ty = TensorType::new(DType::BF16, Shape::new(&[3]));
-/// let (x, mean) = (g.input(ty.clone()), g.input(ty.clone()));
-/// let next = g.moving_mean(x, mean, 0.9)?;
-/// assert_eq!(g.ty(&next), ty);
+/// let mut graph = Graph::new();
+/// let ty = TensorType::new(DType::BF16, Shape::new(&[3]))?;
+/// let (x, mean) = (graph.parameter(0, ty.clone()), graph.parameter(1, ty.clone()));
+/// let next = graph.moving_mean(x, mean, 0.9)?;
+/// assert_eq!(Builder::ty(&graph, &next), ty);
 /// # Ok::<(), defn_core::Error>(())
 /// ```
 pub trait BuildOptim: Builder + Sized {
