@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from defn import _core
-from defn._names import caller
 from defn._public import public
-from defn.errors import ConvergenceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,12 +17,6 @@ if TYPE_CHECKING:
     from defn.typing import TensorLike
 
 __all__ = ["OdeSolution", "odeint"]
-
-_REASONS = {
-    1: "max_steps steps were taken",
-    2: "steps became too short: the problem is stiff, or its solution is not finite",
-    3: "the times are not in order",
-}
 
 
 class OdeSolution(NamedTuple):
@@ -56,13 +48,8 @@ class OdeSolution(NamedTuple):
         >>> dn.odeint(lambda t, y: -y, 1.0, dn.tensor([0.0, 1.0])).check().ys.shape
         (2,)
         """
-        status, t = _core.to_tensor(self.status), _core.to_tensor(self.t_reached)
-        worst = int(status.to_numpy().max())
-        if worst:
-            where = float(t.to_numpy()[status.to_numpy() == worst].flat[0])
-            raise ConvergenceError(
-                f"odeint: stopped at the time {where!r}, {_REASONS[worst]}" + caller()
-            )
+        status, times = (_core.to_tensor(part) for part in (self.status, self.t_reached))
+        _core.require_reached(status.to_flat_list(), times.to_flat_list())
         return self
 
 

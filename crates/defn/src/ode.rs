@@ -1,7 +1,7 @@
 //! Initial value problems of ordinary differential equations.
 
 use defn_core::builder::{self, Ops};
-use defn_core::{ErrorKind, Location, Result};
+use defn_core::{Location, Result};
 
 use crate::control::{Exprs, refill, require_structure, results, tensors};
 use crate::expr::record;
@@ -66,14 +66,10 @@ impl<A> OdeSolution<Tensor, A> {
     #[track_caller]
     pub fn check(self) -> Result<A> {
         let location = Location::caller();
-        let reason = match self.status.item::<i32>()? {
-            0 => return Ok(self.ys),
-            1 => "max_steps steps were taken",
-            2 => "steps became too short: the problem is stiff, or its solution is not finite",
-            _ => "the times are not in order",
-        };
-        let time = self.t_reached.as_type(defn_core::DType::F64)?.item::<f64>()?.to_string();
-        Err(defn_core::Error::from(ErrorKind::OdeStopped { time, reason }).at(Some(location)))
+        let status: Vec<i64> = self.status.to_vec::<i32>()?.into_iter().map(i64::from).collect();
+        let times = self.t_reached.as_type(defn_core::DType::F64)?.to_vec::<f64>()?;
+        builder::require_reached(&status, &times).map_err(|error| error.at(Some(location)))?;
+        Ok(self.ys)
     }
 }
 

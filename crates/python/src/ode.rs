@@ -86,6 +86,13 @@ fn odeint<'py>(
     })
 }
 
+/// Raises unless all statuses are 0.
+#[pyfunction]
+fn require_reached(status: Vec<i64>, times: Vec<f64>) -> Fallible<()> {
+    guard(|| Ok(builder::require_reached(&status, &times)?))
+}
+
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(odeint, module)?)
+    module.add_function(wrap_pyfunction!(odeint, module)?)?;
+    module.add_function(wrap_pyfunction!(require_reached, module)?)
 }

@@ -8,6 +8,7 @@
 mod state;
 mod tableau;
 
+use super::implicit::{not_valid, require_tolerances};
 use super::{
     Arg, BuildControl, BuildCreate, BuildElementwise, BuildIndex, BuildReduce, BuildShape, Builder,
     LoopOptions, Ops, ScanOptions, scan, while_,
@@ -120,8 +121,7 @@ struct Problem {
     max_steps: i64,
 }
 
-/// Values of the time, the last one and 1 or -1 for the direction.
-#[derive(Clone)]
+/// The last time, and 1 or -1 for the direction.
 struct Times {
     end: Tensor,
     direction: Tensor,
@@ -148,25 +148,44 @@ pub fn odeint(
     let real = layout.dtype().to_real();
     let time = ty.dtype.to_float().merge(real);
     let digits = if real == DType::F64 { 1e-6 } else { 1e-4 };
-    let rtol = not_negative("rtol", options.rtol.unwrap_or(digits))?;
-    let atol = not_negative("atol", options.atol.unwrap_or(rtol * 1e-2))?;
+    require_tolerances("odeint", &[("rtol", options.rtol), ("atol", options.atol)])?;
+    let rtol = options.rtol.unwrap_or(digits);
+    let atol = options.atol.unwrap_or(rtol * 1e-2);
     if options.max_steps < 1 || options.max_steps > i64::from(i32::MAX) {
-        return Err(refused("max_steps", options.max_steps.to_string(), "an integer from 1 to 2147483647"));
+        return Err(not_valid(
+            "odeint",
+            "max_steps",
+            options.max_steps.to_string(),
+            "an integer from 1 to 2147483647",
+        ));
     }
     let tableau = options.method.tableau();
     let problem = Problem { tableau, layout, time, rtol, atol, max_steps: options.max_steps };
     problem.solve(ops, options, function, y0, ts)
 }
 
-fn not_negative(option: &'static str, value: f64) -> Result<f64> {
-    if value >= 0.0 && value.is_finite() {
-        return Ok(value);
-    }
-    Err(refused(option, value.to_string(), "a number of at least 0"))
-}
-
-fn refused(option: &'static str, given: String, required: &str) -> crate::error::Error {
-    ErrorKind::OptionValue { op: "odeint", option, given, required: required.to_owned() }.into()
+/// Refuses statuses of which one is not 0. The error describes the first position with the greatest.
+///
+/// ```
+/// use defn_core::builder::require_reached;
+/// assert!(require_reached(&[0, 0], &[1.0, 1.0]).is_ok());
+/// let error = require_reached(&[0, 1], &[1.0, 0.5]).unwrap_err();
+/// assert_eq!(error.to_string(), "odeint: stopped at the time 0.5, max_steps steps were taken");
+/// ```
+///
+/// # Errors
+/// A status other than 0.
+pub fn require_reached(status: &[i64], times: &[f64]) -> Result<()> {
+    let worst = status.iter().copied().max().unwrap_or(0);
+    let reason = match worst {
+        0 => return Ok(()),
+        1 => "max_steps steps were taken",
+        2 => "steps became too short: the problem is stiff, or its solution is not finite",
+        _ => "the times are not in order",
+    };
+    let position = status.iter().position(|&status| status == worst);
+    let time = position.and_then(|position| times.get(position)).copied().unwrap_or(f64::NAN);
+    Err(ErrorKind::OdeStopped { time: format!("{time:?}"), reason }.into())
 }
 
 impl Problem {
@@ -192,7 +211,7 @@ impl Problem {
         let first = match options.first_step {
             Some(step) => {
                 if !(step > 0.0 && step.is_finite()) {
-                    return Err(refused("first_step", step.to_string(), "a positive number"));
+                    return Err(not_valid("odeint", "first_step", step.to_string(), "a positive number"));
                 }
                 ops.full(Shape::scalar(), self.time, step)?
             }
