@@ -29,9 +29,9 @@
 use defn_core::Location;
 use defn_core::builder::{BuildCreate, BuildElementwise, Builder};
 
-use crate::control::{refill, tensors};
+use crate::control::refill;
 use crate::tree::arithmetic::combine;
-use crate::tree::named_leaves;
+use crate::tree::{map, named_leaves};
 use crate::{Expr, Exprs};
 
 mod adaptive;
@@ -114,7 +114,7 @@ macro_rules! chains {
             }
 
             fn update<P: Exprs>(&self, updates: &P, state: Self::State<P>, params: &P) -> (P, Self::State<P>) {
-                let mut updates = refill(updates, tensors(updates));
+                let mut updates = copy(updates);
                 let next = ($({
                     let (changed, next) = self.$index.update(&updates, state.$index, params);
                     updates = changed;
@@ -125,16 +125,9 @@ macro_rules! chains {
         }
     )*};
 }
-chains! {
-    (A 0)
-    (A 0, B 1)
-    (A 0, B 1, C 2)
-    (A 0, B 1, C 2, D 3)
-    (A 0, B 1, C 2, D 3, E 4)
-    (A 0, B 1, C 2, D 3, E 4, F 5)
-}
+for_tuples! { chains }
 
-/// Transformations one after another: a tuple of up to six of them, which may be tuples.
+/// Transformations one after another: a tuple of up to eight of them, which may be tuples.
 ///
 /// ```
 /// use defn::prelude::*;
@@ -176,7 +169,7 @@ impl GradientTransformation for Identity {
     fn init<P: Exprs>(&self, _params: &P) {}
 
     fn update<P: Exprs>(&self, updates: &P, _state: (), _params: &P) -> (P, ()) {
-        (refill(updates, tensors(updates)), ())
+        (copy(updates), ())
     }
 }
 
@@ -261,6 +254,11 @@ impl<I: GradientTransformation, F: Fn(&str) -> bool> GradientTransformation for 
         });
         (refill(updates, leaves.collect()), state)
     }
+}
+
+/// The same container; not every container is `Clone`.
+fn copy<P: Exprs>(tree: &P) -> P {
+    map(tree, Expr::clone)
 }
 
 /// Zeros like the parameters, in their dtypes; f32 for integers.

@@ -6,8 +6,7 @@ use defn_core::builder::{BuildElementwise, Builder};
 use defn_core::{Axes, Location};
 
 use super::scaling::states;
-use super::{GradientTransformation, next_count, no_steps, zeros};
-use crate::control::{refill, tensors};
+use super::{GradientTransformation, copy, next_count, no_steps, zeros};
 use crate::tree::arithmetic::combine;
 use crate::{Expr, Exprs, Leaf, Tree, Visit, cond, leaves};
 
@@ -123,16 +122,15 @@ impl<I: GradientTransformation> GradientTransformation for Accumulate<I> {
             ops.as_type(mean, dtype)
         });
         let none = || zeros(op, at.clone(), &mean, false);
-        let same = |tree: &I::State<P>| refill(tree, tensors(tree));
         let stepped = || {
-            let (moved, inner) = self.inner.update(&mean, same(&state.inner), params);
+            let (moved, inner) = self.inner.update(&mean, copy(&state.inner), params);
             let gradient_step = next_count(&state.gradient_step);
             (moved, AccumulateState { mini_step: no_steps(), gradient_step, mean: none(), inner })
         };
         let waited = || {
             let (mini_step, gradient_step) = (number.clone(), state.gradient_step.clone());
-            let mean = refill(&mean, tensors(&mean));
-            (none(), AccumulateState { mini_step, gradient_step, mean, inner: same(&state.inner) })
+            let mean = copy(&mean);
+            (none(), AccumulateState { mini_step, gradient_step, mean, inner: copy(&state.inner) })
         };
         cond(&number.equal(i64::from(self.every.get())), stepped, waited)
     }
@@ -183,10 +181,10 @@ impl<I: GradientTransformation> GradientTransformation for ApplyIfFinite<I> {
         };
         let not_finite = finite.select(0, next_count(&state.not_finite));
         let total = finite.select(&state.total_not_finite, next_count(&state.total_not_finite));
-        let same = || refill(&state.inner, tensors(&state.inner));
         let apply = finite.logical_or(not_finite.greater(i64::from(self.max_consecutive)));
-        let applied = || self.inner.update(updates, same(), params);
-        let (moved, inner) = cond(&apply, applied, || (zeros("apply_if_finite", at, updates, false), same()));
+        let applied = || self.inner.update(updates, copy(&state.inner), params);
+        let (moved, inner) =
+            cond(&apply, applied, || (zeros("apply_if_finite", at, updates, false), copy(&state.inner)));
         (moved, FiniteState { not_finite, total_not_finite: total, inner })
     }
 }

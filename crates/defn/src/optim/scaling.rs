@@ -340,7 +340,7 @@ fn refused(op: &'static str, option: &'static str, given: f64, required: &str) -
     ErrorKind::OptionValue { op, option, given: given.to_string(), required: required.to_owned() }
 }
 
-fn positive(op: &'static str, option: &'static str, given: f64) -> Result<f64> {
+pub(super) fn positive(op: &'static str, option: &'static str, given: f64) -> Result<f64> {
     if given > 0.0 { Ok(given) } else { Err(refused(op, option, given, "a positive number").into()) }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use defn_core::{DType, ErrorKind, Result};
 
+use super::scaling;
 use crate::Expr;
 
 /// A function of the number of steps done. A number is the schedule that has this value at each step.
@@ -165,10 +166,7 @@ pub fn exponential_decay(
 ) -> Result<Schedule> {
     let op = "exponential_decay";
     let steps = positive(op, "steps", steps)?;
-    if rate.is_nan() || rate <= 0.0 {
-        let (option, given, required) = ("rate", rate.to_string(), "a positive number".to_owned());
-        return Err(ErrorKind::OptionValue { op, option, given, required }.into());
-    }
+    let rate = scaling::positive(op, "rate", rate)?;
     Ok(Schedule::new(move |count| {
         let power = done(count, 0) / steps;
         let power = if staircase { power.floor() } else { power };
