@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import gc
 import itertools
 import pathlib
+import sys
 import threading
 import time
 from typing import Any
@@ -246,6 +248,34 @@ def test_a_thread_that_waits_for_an_item_sees_the_end() -> None:
         thread.join(10)
         assert not thread.is_alive()
     assert len(found) == 1
+
+
+def test_it_closes_while_its_thread_starts() -> None:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    errors: list[BaseException] = []
+    try:
+        for _ in range(300):
+            ahead = dn.data.prefetch(iter(range(3)))
+
+            def consume(ahead: Any = ahead) -> None:
+                with contextlib.suppress(dn.StreamError):
+                    next(ahead)
+
+            def close(ahead: Any = ahead) -> None:
+                try:
+                    ahead.close()
+                except RuntimeError as error:
+                    errors.append(error)
+
+            threads = [threading.Thread(target=target) for target in (consume, close)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert errors == []
 
 
 def test_what_is_made_ahead_has_the_options_of_its_maker() -> None:

@@ -13,7 +13,13 @@ from pjrt_exceptions import EXCEPTIONS, FILES, PARTS
 # The greatest share of the rows that may be exceptions.
 SHARE = 0.03
 # The least number of rows in a part.
-LEAST = {"operations": 3_000, "language": 3_000, "derivatives": 300, "generated calls": 500}
+LEAST = {
+    "operations": 3_000,
+    "language": 3_000,
+    "derivatives": 300,
+    "training": 400,
+    "generated calls": 500,
+}
 CODES = "CANCELLED UNKNOWN INVALID_ARGUMENT NOT_FOUND UNIMPLEMENTED INTERNAL FAILED_PRECONDITION"
 
 
@@ -47,6 +53,10 @@ def test_exceptions_are_few(part: str, request: pytest.FixtureRequest) -> None:
     assert len(excepted) <= SHARE * len(rows), f"{len(excepted)} of {len(rows)} rows"
     # No other rows are missing: a row that skips itself here would not be counted.
     assert len(rows) > LEAST[part]
+
+
+def test_each_part_has_a_least_number() -> None:
+    assert set(LEAST) == set(PARTS)
 
 
 def test_files_are_there() -> None:

@@ -80,6 +80,8 @@ class Prefetch:
     def __init__(self, source: Iterator[Any], size: int) -> None:
         self._worker = _Worker(source, size)
         self._thread: threading.Thread | None = None
+        # Held while the thread starts: a thread that has not started cannot be joined.
+        self._starting = threading.Lock()
         self._context = contextvars.copy_context()
         self._position = getattr(source, "position", None)
         self._ended = False
@@ -95,23 +97,31 @@ class Prefetch:
     def __next__(self) -> Any:
         if self._ended:
             raise StopIteration
-        self._check()
-        if self._thread is None:
-            # Options and the default backend are those of the thread that asked for the items.
-            run = (self._context.run, self._worker.run)
-            self._thread = threading.Thread(
-                target=run[0], args=run[1:], name="defn-prefetch", daemon=True
-            )
-            self._thread.start()
+        thread = self._started()
         item = self._next_item()
         if item is not _END:
             item, self._position = item
             return item
         self._ended = True
-        self._thread.join()
+        thread.join()
         if self._worker.error is not None:
             raise self._worker.error
         raise StopIteration
+
+    def _started(self) -> threading.Thread:
+        """The thread, which the first item starts."""
+        with self._starting:
+            self._check()
+            if self._thread is None:
+                # Options and the default backend are those of the thread that made the iterator.
+                self._thread = threading.Thread(
+                    target=self._context.run,
+                    args=(self._worker.run,),
+                    name="defn-prefetch",
+                    daemon=True,
+                )
+                self._thread.start()
+            return self._thread
 
     def _next_item(self) -> Any:
         """The next item. Another thread may close the iterator while this one waits for it."""
@@ -128,8 +138,10 @@ class Prefetch:
     def close(self) -> None:
         """End the thread and drop the items that are waiting. Closing it again has no effect."""
         self._worker.closed.set()
-        if self._thread is not None:
-            self._thread.join()
+        with self._starting:
+            thread = self._thread
+        if thread is not None:
+            thread.join()
         with contextlib.suppress(queue.Empty):
             while True:
                 self._worker.items.get_nowait()

@@ -185,7 +185,13 @@ pub fn require_reached(status: &[i64], times: &[f64]) -> Result<()> {
     };
     let position = status.iter().position(|&status| status == worst);
     let time = position.and_then(|position| times.get(position)).copied().unwrap_or(f64::NAN);
-    Err(ErrorKind::OdeStopped { time: format!("{time:?}"), reason }.into())
+    Err(ErrorKind::OdeStopped { time: with_nine_digits(time), reason }.into())
+}
+
+/// The last digits of a time at which steps become too short are those of the rounding, which compilers choose.
+fn with_nine_digits(time: f64) -> String {
+    let rounded: f64 = format!("{time:.8e}").parse().unwrap_or(time);
+    format!("{rounded:?}")
 }
 
 impl Problem {
