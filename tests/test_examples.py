@@ -27,7 +27,7 @@ def load(name: str) -> ModuleType:
 
 @pytest.mark.parametrize(
     "name",
-    ["newton", "ray_marcher", "rnn", "metropolis", "kmeans", "pipeline", "lotka_volterra", "hmc"],
+    ["newton", "ray_marcher", "rnn", "metropolis", "kmeans", "pipeline", "lotka_volterra"],
 )
 def test_they_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     load(name).main()
@@ -238,24 +238,78 @@ def test_lotka_volterra() -> None:
 
 def test_hmc() -> None:
     example = load("hmc")
-    random = np.random.default_rng(2)
-    x = np.column_stack([np.ones(60), random.normal(size=60)])
-    y = (random.uniform(size=60) < 1 / (1 + np.exp(-x @ np.array([0.3, 1.0])))).astype(float)
-    run = dn.jit(dn.vmap(example.chain, in_axes=(0, None, None, None)))
-    draws, accepted = run(dn.random.split(dn.random.key(3), parts=16), x, y, 0.25)
-    assert float(accepted.min()) > 0.8
-    kept = draws.to_numpy()[:, 50:]
-    assert example.spread(kept).max() < 1.05
-    # The posterior, computed on a grid.
-    grid = np.stack(np.meshgrid(*[np.linspace(-3, 4, 141)] * 2, indexing="ij"), -1).reshape(-1, 2)
-    scores = grid @ x.T
-    log = (y * scores - np.logaddexp(0, scores)).sum(1) - 0.5 * (grid * grid).sum(1)
-    weights = np.exp(log - log.max())
-    weights /= weights.sum()
-    mean = weights @ grid
-    deviation = np.sqrt(weights @ (grid - mean) ** 2)
-    np.testing.assert_allclose(kept.mean((0, 1)), mean, atol=0.1 * deviation.max())
-    np.testing.assert_allclose(kept.std((0, 1)), deviation, rtol=0.1)
-    # Chains that run together give what each gives alone.
-    alone, _ = example.chain(dn.random.split(dn.random.key(3), parts=16)[5], x, y, 0.25)
-    np.testing.assert_allclose(draws[5].to_numpy(), alone.to_numpy(), atol=1e-6)
+    w, accepted, size = example.run(8, 1000)
+    assert w.shape == (8, 1000, 2)
+    assert 0.7 < accepted.min() < accepted.max() < 0.98
+    assert 0.3 < size.min() < size.max() < 1.0
+    sizes, spreads = dn.vmap(example.diagnostics, in_axes=2)(dn.tensor(w))
+    assert sizes.to_numpy().min() > 4000
+    assert spreads.to_numpy().max() < 1.01
+    # The posterior on a grid, up to five standard errors of the draws' means.
+    x = (example.TEMPERATURE - example.TEMPERATURE.mean()) / example.TEMPERATURE.std()
+    a, b = np.meshgrid(np.linspace(-6, 4, 301), np.linspace(-9, 4, 301), indexing="ij")
+    scores = a[..., None] + b[..., None] * x
+    log = (example.DAMAGE * scores - np.logaddexp(0, scores)).sum(-1) - (a * a + b * b) / 12.5
+    weights = np.exp(log - log.max()) / np.exp(log - log.max()).sum()
+    for at, places in enumerate((a, b)):
+        mean = np.sum(weights * places)
+        deviation = np.sqrt(np.sum(weights * (places - mean) ** 2))
+        error = deviation / np.sqrt(float(sizes[at]))
+        assert w[..., at].mean() == pytest.approx(mean, abs=5 * error)
+        assert w[..., at].std() == pytest.approx(deviation, rel=0.06)
+    ours = example.grid()
+    assert ours[0] @ ours[2].sum(1) == pytest.approx(np.sum(weights * a), abs=1e-3)
+    assert ours[1] @ ours[2].sum(0) == pytest.approx(np.sum(weights * b), abs=1e-3)
+
+
+def test_chains_that_run_together_are_those_that_run_alone() -> None:
+    example = load("hmc")
+    data = dn.tensor(example.design(example.TEMPERATURE)), dn.tensor(example.DAMAGE)
+    keys = dn.random.split(dn.random.key(3), 4)
+    states, sizes = dn.vmap(lambda key: example.warm_up(key, *data, steps=30))(keys)
+    together = dn.vmap(lambda state, size: example.sample(state, size, *data, draws=20))
+    draws = together(states, sizes)[1][0]
+    state, size = example.warm_up(keys[2], *data, steps=30)
+    alone = example.sample(state, size, *data, draws=20)[1][0]
+    np.testing.assert_allclose(draws[2].to_numpy(), alone.to_numpy(), rtol=1e-9)
+
+
+def test_diagnostics_of_chains() -> None:
+    example = load("hmc")
+    random = np.random.default_rng(0)
+    for correlation in (-0.3, 0.0, 0.6, 0.9):
+        # The size of an autoregressive process is known.
+        noise = random.normal(size=(4, 20_000))
+        draws = noise / np.sqrt(1 - correlation**2)
+        for at in range(1, draws.shape[1]):
+            draws[:, at] = correlation * draws[:, at - 1] + noise[:, at]
+        size, spread = example.diagnostics(dn.tensor(draws))
+        known = draws.size * (1 - correlation) / (1 + correlation)
+        assert float(size) == pytest.approx(known, rel=0.1)
+        assert float(spread) == pytest.approx(1, abs=2e-3)
+    # Chains that disagree, with the formula written out.
+    draws = random.normal(size=(3, 50)) + np.array([[0.0], [0.5], [2.0]])
+    parts = np.stack([half for chain in draws for half in (chain[:25], chain[25:])])
+    within, between = parts.var(1, ddof=1).mean(), 25 * parts.mean(1).var(ddof=1)
+    total = 24 / 25 * within + between / 25
+    size, spread = example.diagnostics(dn.tensor(draws))
+    assert float(spread) == pytest.approx(np.sqrt(total / within), rel=1e-12)
+    lags, time = [], -1.0
+    for lag in range(25):
+        products = [np.sum((c - c.mean())[: 25 - lag] * (c - c.mean())[lag:]) / 25 for c in parts]
+        lags.append(1 - (within - np.mean(products)) / total)
+    least = np.inf
+    for at in range(0, 24, 2):
+        least = min(least, lags[at] + lags[at + 1])
+        if least <= 0:
+            break
+        time += 2 * least
+    assert float(size) == pytest.approx(150 / time, rel=1e-10)
+
+
+def test_hmc_draws_its_pictures(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "hmc.png"
+    load("hmc").main(["--chains", "4", "--draws", "200", "--picture", str(picture)])
+    assert "R-hat" in capsys.readouterr().out
+    assert picture.read_bytes().startswith(b"\x89PNG")
