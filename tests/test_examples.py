@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from scipy.linalg import block_diag
+from scipy.stats import multivariate_normal
 
 import defn as dn
 
@@ -307,9 +309,114 @@ def test_diagnostics_of_chains() -> None:
     assert float(size) == pytest.approx(150 / time, rel=1e-10)
 
 
-def test_hmc_draws_its_pictures(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+def random_model(example: ModuleType, seed: int = 0) -> tuple[Any, np.ndarray]:
+    """A model of 3 states and 2 observations in f64, and 7 observations, of which one is none."""
+    random = np.random.default_rng(seed)
+
+    def covariance(size: int) -> np.ndarray:
+        root = random.normal(size=(size, size))
+        return root @ root.T + 0.5 * np.eye(size)
+
+    model = example.Model(
+        mean=random.normal(size=3),
+        covariance=covariance(3),
+        transition=0.5 * random.normal(size=(3, 3)),
+        process=covariance(3),
+        observation=random.normal(size=(2, 3)),
+        error=covariance(2),
+    )
+    y = random.normal(size=(7, 2))
+    y[4] = np.nan
+    return model, y
+
+
+def conditioned(model: Any, y: np.ndarray, until: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Means and covariances of all states, and the log-likelihood, given the first observations:
+    the joint distribution of all states and observations, conditioned by one solve.
+    """
+    count, size = len(y), len(model.mean)
+    # All states are a matrix times the first one and the noise of each step.
+    powers = np.zeros((count, size, count, size))
+    for at in range(count):
+        for before in range(at + 1):
+            powers[at, :, before] = np.linalg.matrix_power(model.transition, at - before)
+    powers = powers.reshape(count * size, -1)
+    noise = block_diag(model.covariance, *[model.process] * (count - 1))
+    mean, joint = powers[:, :size] @ model.mean, powers @ noise @ powers.T
+    seen = [at for at in range(until) if not np.isnan(y[at]).any()]
+    matrix = np.kron(np.eye(count)[seen], model.observation)
+    spread = matrix @ joint @ matrix.T + np.kron(np.eye(len(seen)), model.error)
+    residual = y[seen].ravel() - matrix @ mean
+    gain = np.linalg.solve(spread, matrix @ joint).T
+    log = multivariate_normal(np.zeros(len(residual)), spread).logpdf(residual)
+    means = (mean + gain @ residual).reshape(count, size)
+    whole = (joint - gain @ matrix @ joint).reshape(count, size, count, size)
+    return means, np.stack([whole[at, :, at] for at in range(count)]), float(log)
+
+
+def test_kalman_conditions_the_joint_distribution() -> None:
+    example = load("kalman")
+    model, y = random_model(example)
+    states, log = example.filtered(model, y)
+    for at in range(len(y)):
+        means, covariances, known = conditioned(model, y, at + 1)
+        np.testing.assert_allclose(states.mean[at].to_numpy(), means[at], atol=1e-12)
+        np.testing.assert_allclose(states.covariance[at].to_numpy(), covariances[at], atol=1e-12)
+    assert float(log) == pytest.approx(known, rel=1e-12)
+    whole = example.smoothed(model, states)
+    np.testing.assert_allclose(whole.mean.to_numpy(), means, atol=1e-12)
+    np.testing.assert_allclose(whole.covariance.to_numpy(), covariances, atol=1e-12)
+    others, other = example.filtered_in_parallel(model, y)
+    assert float(other) == pytest.approx(known, rel=1e-12)
+    for ours, theirs in ((others, states), (example.smoothed_in_parallel(model, states), whole)):
+        for own, expected in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(own.to_numpy(), expected.to_numpy(), atol=1e-11)
+
+
+def test_gradients_through_the_kalman_filter() -> None:
+    example = load("kalman")
+    model, y = random_model(example, 1)
+
+    def log(model: Any) -> float:
+        return conditioned(model, y, len(y))[2]
+
+    slopes = dn.grad(lambda model: example.filtered(model, y)[1])(model)
+    others = dn.grad(lambda model: example.filtered_in_parallel(model, y)[1])(model)
+    random = np.random.default_rng(2)
+    for name in model._fields:
+        value = getattr(model, name)
+        way = random.normal(size=value.shape)
+        if name in {"covariance", "process", "error"}:
+            way = way + way.T
+        ahead, behind = (
+            log(model._replace(**{name: value + step * way})) for step in (1e-5, -1e-5)
+        )
+        for slope in (slopes, others):
+            along = np.sum(getattr(slope, name).to_numpy() * way)
+            assert along == pytest.approx((ahead - behind) / 2e-5, rel=1e-6), name
+
+
+def test_kalman_finds_the_published_variances() -> None:
+    example = load("kalman")
+    assert example.NILE.shape == (100,)
+    variances, found = example.learn()
+    # Durbin and Koopman, "Time series analysis by state space methods", 2012, section 2.10.
+    np.testing.assert_allclose(variances, [1469.1, 15099], rtol=2e-3)
+    assert found[-1] == pytest.approx(-641.5856, abs=1e-4)
+    assert found[-1] >= found.max() - 1e-6
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("hmc", ["--chains", "4", "--draws", "200"]), ("kalman", [])]
+)
+def test_they_draw_pictures(
+    name: str,
+    options: list[str],
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     pytest.importorskip("matplotlib")
-    picture = tmp_path / "hmc.png"
-    load("hmc").main(["--chains", "4", "--draws", "200", "--picture", str(picture)])
-    assert "R-hat" in capsys.readouterr().out
+    picture = tmp_path / "picture.png"
+    load(name).main([*options, "--picture", str(picture)])
+    assert capsys.readouterr().out.strip()
     assert picture.read_bytes().startswith(b"\x89PNG")
