@@ -181,14 +181,14 @@ def draw_posterior(axes: Any, w: np.ndarray) -> None:
 
 
 def draw_risk(axes: Any, w: np.ndarray) -> None:
-    """The probability of damage with its 90 percent interval, and the launches."""
+    """The probability of damage with its 95 percent interval, and the launches."""
     temperature = np.linspace(CHALLENGER, TEMPERATURE.max(), 100)
-    low, middle, high = np.quantile(risk(w.reshape(-1, 2), temperature), [0.05, 0.5, 0.95], 0)
+    low, middle, high = np.quantile(risk(w.reshape(-1, 2), temperature), [0.025, 0.5, 0.975], 0)
     axes.fill_between(temperature, low, high, color="#1f77b4", alpha=0.25, linewidth=0)
     axes.plot(temperature, middle, color="#1f77b4")
     axes.plot(TEMPERATURE, DAMAGE, "k|")
     axes.set(xlabel="temperature in degrees Fahrenheit", ylabel="probability of damage")
-    axes.set_title("Damage of a seal, with its 90% interval", fontsize=10)
+    axes.set_title("Damage of a seal, with its 95% interval", fontsize=10)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -211,8 +211,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"{name:9} {w[..., at].mean():6.3f} {w[..., at].std():6.3f}"
             f"{mean:12.3f} {deviation:6.3f} {sizes[at]:6.0f} {spreads[at]:6.4f}"
         )
-    low, middle, high = np.quantile(risk(w, [CHALLENGER]), [0.05, 0.5, 0.95])
-    print(f"damage at {CHALLENGER:.0f} F: {middle:.1%}, 90% interval {low:.1%} to {high:.1%}")
+    low, middle, high = np.quantile(risk(w, [CHALLENGER]), [0.025, 0.5, 0.975])
+    print(f"damage at {CHALLENGER:.0f} F: {middle:.1%}, 95% interval {low:.1%} to {high:.1%}")
     if options.picture is not None:
         from matplotlib.figure import Figure
 

@@ -209,15 +209,15 @@ def learn() -> tuple[np.ndarray, np.ndarray]:
 
 
 def draw(axes: Any, variances: np.ndarray, flow: np.ndarray = NILE) -> None:
-    """The observations, and the smoothed level with its 90 percent interval."""
+    """The observations, and the smoothed level with its 95 percent interval."""
     model = local_level(dn.log(dn.tensor(variances)))
     level = smoothed(model, filtered(model, dn.tensor(flow[:, None]))[0])
-    mean, half = level.mean[:, 0].to_numpy(), 1.645 * np.sqrt(level.covariance[:, 0, 0].to_numpy())
+    mean, half = level.mean[:, 0].to_numpy(), 1.96 * np.sqrt(level.covariance[:, 0, 0].to_numpy())
     axes.fill_between(YEARS, mean - half, mean + half, color="#1f77b4", alpha=0.25, linewidth=0)
     axes.plot(YEARS, mean, color="#1f77b4")
     axes.plot(YEARS, flow, "k.", markersize=3)
     axes.set(xlabel="year", ylabel="flow in 10$^8$ m$^3$")
-    axes.set_title("The Nile: smoothed level, with its 90% interval", fontsize=10)
+    axes.set_title("The Nile: smoothed level, with its 95% interval", fontsize=10)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

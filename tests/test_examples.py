@@ -12,6 +12,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.linalg import block_diag
 from scipy.stats import multivariate_normal
+from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 
 import defn as dn
 
@@ -406,8 +407,52 @@ def test_kalman_finds_the_published_variances() -> None:
     assert found[-1] >= found.max() - 1e-6
 
 
+def test_gaussian_process_agrees_with_scikit_learn() -> None:
+    example = load("gaussian_process")
+    random = np.random.default_rng(0)
+    x, new = random.normal(size=(25, 2)), random.normal(size=(10, 2))
+    y = np.sin(x[:, 0]) + 0.1 * random.normal(size=25)
+    for logs in ([0.3, -0.2, 0.7, -2.0], [-1.0, 1.5, 0.0, 0.5]):
+        kernel = example.Kernel(*(np.asarray(part) for part in (logs[0], logs[1:3], logs[3])))
+        shape = kernels.RBF(np.exp(logs[1:3]))
+        theirs = GaussianProcessRegressor(
+            kernels.ConstantKernel(np.exp(logs[0])) * shape + kernels.WhiteKernel(np.exp(logs[3])),
+            alpha=0.0,
+            optimizer=None,
+        ).fit(x, y)
+        value, slope = dn.value_and_grad(example.log_likelihood)(kernel, dn.tensor(x), dn.tensor(y))
+        known, slopes = theirs.log_marginal_likelihood(np.array(logs), eval_gradient=True)
+        assert float(value) == pytest.approx(known, rel=1e-11)
+        ours = np.concatenate([np.ravel(part.to_numpy()) for part in slope])
+        np.testing.assert_allclose(ours, slopes, rtol=1e-9)
+        mean, variance = example.predict(kernel, x, y, new)
+        expected, deviation = theirs.predict(new, return_std=True)
+        np.testing.assert_allclose(mean.to_numpy(), expected, rtol=1e-9)
+        # Theirs is the variance of an observation.
+        total = variance.to_numpy() + np.exp(logs[3])
+        np.testing.assert_allclose(total, deviation**2, rtol=1e-9)
+
+
+def test_gaussian_process_finds_the_kernel_that_scikit_learn_finds() -> None:
+    example = load("gaussian_process")
+    x, y = example.observations()
+    kernel = example.Kernel(*(np.zeros(shape) for shape in ((), (1,), ())))
+    kernel, found = example.fit(kernel, x, y, steps=150)
+    theirs = GaussianProcessRegressor(
+        kernels.ConstantKernel() * kernels.RBF() + kernels.WhiteKernel(), alpha=0.0
+    ).fit(x, y)
+    assert found[-1].item() == pytest.approx(theirs.log_marginal_likelihood_value_, abs=1e-4)
+    ours = np.concatenate([np.ravel(part.to_numpy()) for part in kernel])
+    np.testing.assert_allclose(ours, theirs.kernel_.theta, atol=0.02)
+
+
 @pytest.mark.parametrize(
-    ("name", "options"), [("hmc", ["--chains", "4", "--draws", "200"]), ("kalman", [])]
+    ("name", "options"),
+    [
+        ("hmc", ["--chains", "4", "--draws", "200"]),
+        ("kalman", []),
+        ("gaussian_process", ["--starts", "2"]),
+    ],
 )
 def test_they_draw_pictures(
     name: str,
