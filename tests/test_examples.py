@@ -446,6 +446,56 @@ def test_gaussian_process_finds_the_kernel_that_scikit_learn_finds() -> None:
     np.testing.assert_allclose(ours, theirs.kernel_.theta, atol=0.02)
 
 
+def test_exact_solution_of_burgers_equation() -> None:
+    example = load("physics_informed")
+    x = np.linspace(-1, 1, 801)
+    width = x[1] - x[0]
+
+    def slope(_: float, u: np.ndarray) -> np.ndarray:
+        change = np.zeros_like(u)
+        flux = (u[2:] ** 2 - u[:-2] ** 2) / (4 * width)
+        change[1:-1] = example.VISCOSITY * (u[2:] - 2 * u[1:-1] + u[:-2]) / width**2 - flux
+        return change
+
+    times = np.array([0.1, 0.5, 1.0])
+    start = -np.sin(np.pi * x)
+    tight = {"rtol": 1e-7, "atol": 1e-9, "lband": 1, "uband": 1}
+    found = solve_ivp(slope, (0, 1), start, "LSODA", times, **tight).y.T
+    np.testing.assert_allclose(example.exact(times[:, None], x), found, atol=2e-4)
+
+
+def test_residual_of_a_network() -> None:
+    """Its derivatives are those of differences, in f64."""
+    example = load("physics_informed")
+    params = example.initial(dn.random.key(0), (2, 8, 8, 1))
+    params = dn.tree.map(lambda leaf: dn.tensor(leaf.to_numpy().astype(np.float64)), params)
+    random = np.random.default_rng(0)
+    t, x, step = random.uniform(0.1, 0.9, 20), random.uniform(-0.9, 0.9, 20), 1e-4
+
+    def u(t: np.ndarray, x: np.ndarray) -> np.ndarray:
+        return example.solution(params, dn.tensor(t), dn.tensor(x)).to_numpy()
+
+    u_t = (u(t + step, x) - u(t - step, x)) / (2 * step)
+    u_x = (u(t, x + step) - u(t, x - step)) / (2 * step)
+    u_xx = (u(t, x + step) - 2 * u(t, x) + u(t, x - step)) / step**2
+    expected = u_t + u(t, x) * u_x - example.VISCOSITY * u_xx
+    found = example.residual(params, dn.tensor(t), dn.tensor(x)).to_numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    # Conditions hold for any weights.
+    np.testing.assert_allclose(u(0 * t, x), -np.sin(np.pi * x), atol=1e-12)
+    np.testing.assert_allclose(u(t, np.sign(x)), 0, atol=1e-12)
+
+
+def test_physics_informed_network() -> None:
+    example = load("physics_informed")
+    params, losses = example.train(1000, (2, 16, 16, 16, 1), 64)
+    assert len(losses) == 1000
+    assert losses[-50:].mean() < 0.05 * losses[0]
+    error = example.errors(params)
+    assert np.sqrt(np.mean(error**2)) < 0.025
+    assert np.abs(error).max() < 0.08
+
+
 @pytest.mark.parametrize(
     ("name", "options"),
     [
