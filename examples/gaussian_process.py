@@ -4,7 +4,8 @@ python examples/gaussian_process.py [--picture FILE]
 
 The logarithm of the marginal likelihood is a Cholesky factor and two solves. Its gradient finds the
 parameters of the kernel. It may have several maxima, so `dn.vmap` goes there from several starts.
-Rasmussen and Williams, "Gaussian processes for machine learning", 2006.
+Rasmussen and Williams, "Gaussian processes for machine learning", 2006. docs/science.md
+explains each part.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ python examples/hmc.py [--chains N] [--draws N] [--picture FILE]
 
 Did cold damage the seals of the Space Shuttle? The code is that of one chain: leapfrog steps, a
 test of the proposal, and a step size that is adapted during warm-up. `dn.vmap` makes many chains of
-it, and `dn.scan` makes their iterations one compiled program.
+it, and `dn.scan` makes their iterations one compiled program. docs/science.md explains each part.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ def begin(key: dn.Tensor, x: dn.Tensor, y: dn.Tensor) -> State:
     return {"w": w, "value": value, "slope": slope, "key": key}
 
 
+@dn.defn
 def transition(
     state: State, x: dn.Tensor, y: dn.Tensor, size: dn.Tensor
 ) -> tuple[State, dn.Tensor]:
@@ -56,30 +57,25 @@ def transition(
 
     Duane, Kennedy, Pendleton and Roweth, "Hybrid Monte Carlo", 1987.
     """
-    w = state["w"]
+    w, value, slope = state["w"], state["value"], state["slope"]
     momentum, key = dn.random.normal(state["key"], shape=w.shape, dtype=w.dtype)
     uniform, key = dn.random.uniform(key, shape=(2,), dtype=w.dtype)
+    energy = 0.5 * dn.sum(momentum * momentum) - value
     # A path of a fixed length can return to its start again and again (Neal, "MCMC using
     # Hamiltonian dynamics", 2011).
     size = size * (0.8 + 0.4 * uniform[0])
-
-    def leap(path: Any, _: Any) -> Any:
-        w, momentum, _, slope = path
+    ahead = w
+    for _ in dn.range(LEAPS):
         momentum = momentum + 0.5 * size * slope
-        w = w + size * momentum
-        value, slope = dn.value_and_grad(log_density)(w, x, y)
-        return w, momentum + 0.5 * size * slope, value, slope
-
-    path = w, momentum, state["value"], state["slope"]
-    ahead, late, value, slope = dn.for_(path, range(LEAPS), leap)
-    energy = 0.5 * dn.sum(momentum * momentum) - state["value"]
-    probability = dn.exp(dn.minimum(energy - 0.5 * dn.sum(late * late) + value, 0.0))
+        ahead = ahead + size * momentum
+        value, slope = dn.value_and_grad(log_density)(ahead, x, y)
+        momentum = momentum + 0.5 * size * slope
+    probability = dn.exp(dn.minimum(energy - 0.5 * dn.sum(momentum * momentum) + value, 0.0))
     # An energy that overflowed is not accepted.
     probability = dn.select(dn.is_nan(probability), 0.0, probability)
-    proposal = {"w": ahead, "value": value, "slope": slope}
-    current = {name: state[name] for name in proposal}
-    chosen = dn.tree.where(uniform[1] < probability, proposal, current)
-    return {**chosen, "key": key}, probability
+    if uniform[1] < probability:
+        return {"w": ahead, "value": value, "slope": slope, "key": key}, probability
+    return {**state, "key": key}, probability
 
 
 @dn.defn

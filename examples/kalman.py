@@ -5,6 +5,7 @@ python examples/kalman.py [--picture FILE]
 The level of the Nile over a hundred years. `dn.scan` runs the filter forwards and the smoother
 backwards. The gradient of the log-likelihood goes through the filter, and `dn.optim` finds the
 variances of the noise. `dn.associative_scan` does the same work in logarithmic depth.
+docs/science.md explains each part.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ python examples/physics_informed.py [--steps N] [--picture FILE]
 
 The network is a function of time and place. Its loss is the residual of the equation, which has
 derivatives of the network up to second order, by nested `dn.grad`. Raissi, Perdikaris and
-Karniadakis, "Physics-informed neural networks", 2019.
+Karniadakis, "Physics-informed neural networks", 2019. docs/science.md explains each part.
 """
 
 from __future__ import annotations
@@ -62,8 +62,9 @@ def residual(params: list[Container], t: dn.Tensor, x: dn.Tensor) -> dn.Tensor:
 
 
 def optimizer(steps: int) -> dn.optim.GradientTransformation:
-    """Adam, whose rate rises for some steps and falls to zero."""
-    return dn.optim.adam(dn.optim.warmup_cosine_decay_schedule(0.0, RATE, 100, steps))
+    """Adam, whose rate rises for a fortieth of the steps and falls to zero."""
+    rate = dn.optim.warmup_cosine_decay_schedule(0.0, RATE, max(1, steps // 40), max(2, steps))
+    return dn.optim.adam(rate)
 
 
 @dn.jit(donate=("params", "state"))

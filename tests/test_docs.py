@@ -138,6 +138,7 @@ PAGES = [
     "ode.md",
     "optim.md",
     "optimize.md",
+    "science.md",
     "streams-and-hooks.md",
     "train.md",
     "vectorization.md",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import pathlib
 from types import ModuleType
@@ -502,6 +503,7 @@ def test_physics_informed_network() -> None:
         ("hmc", ["--chains", "4", "--draws", "200"]),
         ("kalman", []),
         ("gaussian_process", ["--starts", "2"]),
+        ("physics_informed", ["--steps", "4"]),
     ],
 )
 def test_they_draw_pictures(
@@ -514,4 +516,15 @@ def test_they_draw_pictures(
     picture = tmp_path / "picture.png"
     load(name).main([*options, "--picture", str(picture)])
     assert capsys.readouterr().out.strip()
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_picture_of_all(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.syspath_prepend(EXAMPLES)
+    picture = tmp_path / "science.png"
+    example = load("science")
+    best = functools.partial(example.gaussian_process.best, starts=1)
+    monkeypatch.setattr(example.gaussian_process, "best", best)
+    example.main(["--steps", "4", "--picture", str(picture)])
     assert picture.read_bytes().startswith(b"\x89PNG")
