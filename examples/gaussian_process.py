@@ -11,6 +11,7 @@ explains each part.
 from __future__ import annotations
 
 import argparse
+import math
 import pathlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -47,7 +48,7 @@ def log_likelihood(kernel: Kernel, x: dn.Tensor, y: dn.Tensor) -> dn.Tensor:
     """The log marginal likelihood of observations {n} at points {n, d}: equation 2.30."""
     factor, weights = condition(kernel, x, y)
     determinant = dn.sum(dn.log(dn.take_diagonal(factor)))
-    return -0.5 * y @ weights - determinant - 0.5 * len(x) * np.log(2 * np.pi)
+    return -0.5 * y @ weights - determinant - 0.5 * len(x) * math.log(2 * math.pi)
 
 
 @dn.defn

@@ -10,6 +10,7 @@ it, and `dn.scan` makes their iterations one compiled program. docs/science.md e
 from __future__ import annotations
 
 import argparse
+import math
 import pathlib
 from collections.abc import Sequence
 from typing import Any
@@ -91,11 +92,11 @@ def warm_up(key: dn.Tensor, x: dn.Tensor, y: dn.Tensor, *, steps: int) -> tuple[
         state, probability = transition(state, x, y, dn.exp(log_size))
         count = dn.as_type(count, x.dtype)
         error = error + (TARGET - probability - error) / (count + 10)
-        log_size = np.log(10 * FIRST_SIZE) - dn.sqrt(count) / 0.05 * error
+        log_size = math.log(10 * FIRST_SIZE) - dn.sqrt(count) / 0.05 * error
         return (state, log_size, mean + count**-0.75 * (log_size - mean), error), None
 
     zero = dn.fill(x[0, 0], 0.0)
-    carry = begin(key, x, y), zero + np.log(FIRST_SIZE), zero, zero
+    carry = begin(key, x, y), zero + math.log(FIRST_SIZE), zero, zero
     (state, _, mean, _), _ = dn.scan(carry, range(1, steps + 1), adapt)
     return state, dn.exp(mean)
 

@@ -11,6 +11,7 @@ docs/science.md explains each part.
 from __future__ import annotations
 
 import argparse
+import math
 import pathlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -66,7 +67,7 @@ def update(model: Model, state: Gaussian, y: dn.Tensor) -> tuple[Gaussian, dn.Te
     # With z = solve(factor, residual), the gain times the residual is solve(factor, cross).T @ z.
     scaled = dn.linalg.triangular_solve(factor, cross)
     z = dn.linalg.triangular_solve(factor, residual)
-    log = -0.5 * dn.sum(z * z + np.log(2 * np.pi)) - dn.sum(dn.log(dn.take_diagonal(factor)))
+    log = -0.5 * dn.sum(z * z + math.log(2 * math.pi)) - dn.sum(dn.log(dn.take_diagonal(factor)))
     after = Gaussian(state.mean + scaled.T @ z, state.covariance - scaled.T @ scaled)
     return dn.tree.where(known, after, state), dn.select(known, log, 0.0)
 

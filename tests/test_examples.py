@@ -497,6 +497,27 @@ def test_physics_informed_network() -> None:
     assert np.abs(error).max() < 0.08
 
 
+def test_models_keep_f32() -> None:
+    hmc, kalman, process = load("hmc"), load("kalman"), load("gaussian_process")
+
+    def halved(value: Any) -> Any:
+        return dn.tree.map(lambda leaf: dn.tensor(leaf, dtype="f32"), value)
+
+    x, y = halved((hmc.design(hmc.TEMPERATURE), hmc.DAMAGE))
+    state, size = hmc.warm_up(dn.random.key(0), x, y, steps=10)
+    found = hmc.sample(state, size, x, y, draws=5)[1], hmc.diagnostics(x.T)
+    model, y = random_model(kalman)
+    whole = float(kalman.filtered(model, y)[1])
+    states, log = kalman.filtered(halved(model), halved(y))
+    assert float(log) == pytest.approx(whole, rel=1e-5)
+    others = kalman.filtered_in_parallel(halved(model), halved(y))
+    found = found, states, log, kalman.smoothed(halved(model), states), others
+    x, y = halved(process.observations())
+    kernel, likelihoods = process.fit(halved(process.Kernel(0.0, np.zeros(1), 0.0)), x, y, steps=5)
+    found = found, kernel, likelihoods, process.predict(kernel, x, y, x)
+    assert {str(leaf.dtype) for leaf in dn.tree.leaves(found)} == {"f32"}
+
+
 @pytest.mark.parametrize(
     ("name", "options"),
     [
