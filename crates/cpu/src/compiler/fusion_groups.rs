@@ -17,7 +17,7 @@ use super::views::ValueView;
 use crate::kernels::elementwise::vector::Base;
 
 /// The most ops of a fusion group.
-const MAX_GROUP_OPS: usize = 200;
+pub(super) const MAX_GROUP_OPS: usize = 200;
 
 /// The role of a node in the plan.
 #[derive(Clone, Debug)]
@@ -83,22 +83,34 @@ impl FusionGroups {
     }
 
     pub(super) fn new(region: &Region) -> FusionGroups {
-        FusionGroups::with_views(region, ValueView::is_fast)
+        FusionGroups::with_starts(region, vec![false; region.graph().len()])
+    }
+
+    /// As [`FusionGroups::new`], where some nodes begin a group: they are not fused with their operands.
+    pub(super) fn with_starts(region: &Region, starts_group: Vec<bool>) -> FusionGroups {
+        FusionGroups::with_views(region, ValueView::is_fast, starts_group)
     }
 
     /// Those in which every value that can be a view of another is one, however its elements are read.
     pub(super) fn with_all_views(region: &Region) -> FusionGroups {
-        FusionGroups::with_views(region, |_, _| true)
+        FusionGroups::with_views(region, |_, _| true, vec![false; region.graph().len()])
     }
 
-    fn with_views(region: &Region, may_be_view: fn(&ValueView, DType) -> bool) -> FusionGroups {
+    /// Whether a node reads an operand element by element as the operand computes them.
+    pub(super) fn reads_element_by_element(&self, graph: &Graph, node: &Node, input: Value) -> bool {
+        is_elementwise_read(graph, &self.views, node, input)
+    }
+
+    fn with_views(
+        region: &Region,
+        may_be_view: fn(&ValueView, DType) -> bool,
+        mut starts_group: Vec<bool>,
+    ) -> FusionGroups {
         let graph = region.graph();
         let (mut roles, mut views) = roles(graph, may_be_view);
         let turned = read_transposed(region, &mut roles, &mut views);
         require_memory(region, &mut roles, &views);
         let mut fusion = FusionGroups { roles, views, order: Vec::new(), group_of: Vec::new(), turned };
-        // What begins a fusion group of its own, since it does not fit in those of its operands.
-        let mut starts_group = vec![false; graph.len()];
         loop {
             fusion.arrange(region, &starts_group);
             let unfit = |group: &FusionGroup| {
@@ -110,6 +122,7 @@ impl FusionGroups {
             if found.is_empty() {
                 return fusion;
             }
+            // It does not fit in the groups of its operands.
             found.into_iter().for_each(|node| starts_group[node] = true);
         }
     }

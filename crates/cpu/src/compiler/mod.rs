@@ -8,7 +8,8 @@
 //! 2. `fusion_groups` gives each node a role: it exists before the run, is a strided view (`views`), is generated where
 //!    it is read, is element-wise, or is a step of its own. Element-wise nodes are fused level by level, and with
 //!    reductions of the same rows (`row_blocks`). Gathers (`gathers`), concatenations, paddings and transpositions
-//!    (`data_movement`) are fused into their consumers.
+//!    (`data_movement`) are fused into their consumers. Large values that a later group reads are computed again in it,
+//!    where that is cheap (`recompute`).
 //! 3. Such a group becomes a nest (`nest`), if the IR has all that it needs: `fuse` makes a function of the typed IR
 //!    (`ir`). `schedule` lowers it to instructions of the processor's kind, `emit` chooses registers and writes bytes,
 //!    and `memory` keeps them where they can be executed. `interpret` runs the IR itself where there is no machine
@@ -62,6 +63,7 @@ mod ir;
 mod memory;
 mod nest;
 mod plan;
+mod recompute;
 // Cargo-fuzz, too, has it: see `fuzz`.
 #[cfg(all(any(test, fuzzing), target_os = "linux"))]
 pub(crate) mod random_graphs;

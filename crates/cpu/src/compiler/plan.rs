@@ -18,6 +18,7 @@ use super::epilogues::{OpWithEpilogue, fuse_epilogues};
 use super::fusion_groups::{FusionGroups, Role};
 use super::gathers::fuse_gathers;
 use super::nest::Nest;
+use super::recompute::recompute;
 use super::row_blocks::{FusedKernel, fused_kernels};
 use super::users::{Users, Uses};
 use crate::backend::{may_overwrite, parallel, workspace};
@@ -133,8 +134,7 @@ impl Plan {
         is_inner: bool,
     ) -> Result<Plan> {
         memory::ahead("compile", region.graph().len())?;
-        let region = pass::by_elements(&region)?;
-        let fusion = FusionGroups::new(&region);
+        let (region, fusion) = recompute(pass::by_elements(&region)?)?;
         let mut slots = Slots::new(&region);
         let mut steps = steps(&region, &fusion, backend, &mut slots, is_inner)?;
         let MemoryPlan { constants, results, reuses_argument, arena, largest_temporary, arguments } =
