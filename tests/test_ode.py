@@ -225,6 +225,38 @@ def test_both_modes_and_second_derivatives() -> None:
     assert float(twice) == pytest.approx((moved[0] - moved[1]) / 2e-5, rel=1e-4)
 
 
+def emptied(rate: Any, **options: Any) -> Any:
+    """A tank that runs out at the time ``2 / rate``: trial steps beyond it have negative roots."""
+    ts = np.array([0.0, 1.0])
+    root = dn.odeint(
+        lambda t, y: -rate * dn.sqrt(y), np.float64(1.0), ts, first_step=3.0, **options
+    )
+    return root.ys[-1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_derivatives_do_not_see_rejected_steps(method: Any) -> None:
+    """``y = (1 - rate t / 2)^2``; stages of the first try are outside the domain of the root."""
+    rates = np.array([1.2, 1.7, 1.9])
+    want = rates / 2 - 1
+    options = {"method": method, "rtol": 1e-9}
+    alone = dn.odeint(
+        lambda t, y: -1.9 * dn.sqrt(y), np.float64(1.0), SPAN, first_step=3.0, method=method
+    )
+    assert int(alone.rejected) > 0
+
+    def reached(rate: Any) -> Any:
+        return emptied(rate, **options)
+
+    for rate, slope in zip(rates, want, strict=True):
+        assert float(dn.grad(reached)(rate)) == pytest.approx(slope, rel=1e-5)
+        assert float(dn.jvp(reached, (rate,), (1.0,))[1]) == pytest.approx(slope, rel=1e-5)
+    np.testing.assert_allclose(np.asarray(dn.vmap(dn.grad(reached))(rates)), want, rtol=1e-5)
+    mapped = dn.grad(lambda rates: dn.sum(dn.vmap(reached)(rates)))(rates)
+    np.testing.assert_allclose(np.asarray(mapped), want, rtol=1e-5)
+    assert float(dn.grad(dn.grad(reached))(rates[1])) == pytest.approx(0.5, rel=1e-3)
+
+
 def test_each_position_has_its_own_steps() -> None:
     rates = np.array([0.1, 1.0, 30.0])
     ts = np.array([0.0, 0.7, 1.0])

@@ -8,7 +8,9 @@
 mod state;
 mod tableau;
 
-use super::implicit::{not_valid, require_tolerances};
+use std::sync::Arc;
+
+use super::implicit::{LinearFunction, Traced, not_valid, require_tolerances, traced};
 use super::{
     Arg, BuildControl, BuildCreate, BuildElementwise, BuildIndex, BuildReduce, BuildShape, Builder,
     LoopOptions, Ops, ScanOptions, scan, while_,
@@ -16,9 +18,12 @@ use super::{
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::infer::reduce::index_dtype;
+use crate::op::CustomRules;
+use crate::region::Region;
 use crate::shape::{Axes, AxisRef, Shape};
 use crate::tensor::Tensor;
-use state::{Layout, Stage, State};
+use crate::vectorize;
+use state::{Layout, Stages, State};
 use tableau::{DORMAND_PRINCE, POWERS, STAGES, TSITOURAS, Tableau};
 
 /// A method of initial value problems.
@@ -365,11 +370,7 @@ impl Problem {
         let is_last = ops.greater_equal(&state.h, &rest)?;
         let length = ops.select(&is_last, &rest, &state.h)?;
         let signed = ops.multiply(&length, &times.direction)?;
-        let Stage { y, slopes, error } = self.stages(ops, function, &state, &signed)?;
-        let size = self.size_of(ops, &error, &state.y, &y)?;
-        let size = ops.stop_grad(size)?;
-        let size = ops.as_type(size, self.time)?;
-        let accepted = ops.less_equal(&size, 1.0)?;
+        let Stages { y, slopes, accepted, size } = self.stages(ops, function, &state, &signed)?;
         let h = self.next_length(ops, &state, &length, &size, &accepted)?;
         let least = ops.max(&size, 1e-4)?;
         let size = ops.select(&accepted, least, &state.size)?;
@@ -421,28 +422,74 @@ impl Problem {
         ops.as_type(status, DType::S32)
     }
 
-    /// The slopes of all stages, the result of the step and the estimate of its error.
+    /// The stages of a step, and whether their error is small enough.
+    ///
+    /// A step that is rejected may have left the domain of the function, where its derivatives are not finite, and zero
+    /// times infinity is NaN. Derivatives therefore compute the stages again, with a length of 0 for a rejected step: all
+    /// stages are at the unknowns then.
     fn stages(
         &self,
         ops: &mut Ops,
         function: OdeFunction<'_>,
         state: &State,
         signed: &Tensor,
-    ) -> Result<Stage> {
+    ) -> Result<Stages> {
+        let at = [&state.t, &state.y, &state.slope, signed].map(Clone::clone);
+        let mut later = |ops: &mut Ops, at: &[Tensor]| self.later_stages(ops, function, at);
+        let function: LinearFunction<'_> = &mut later;
+        let Traced { at, lanes, functions, captures } =
+            traced(ops, "odeint", &at, vec![("the function", function)], |_, _, _, draft| {
+                Ok((0..draft.results.len()).map(|leaf| draft.leaf_type(leaf)).collect())
+            })?;
+        let mut inputs: Vec<Tensor> = at.iter().map(Tensor::flat).chain(captures).collect();
+        let tried = ops.inline(&functions[0], &inputs)?;
+        let vectorized = |tensors: Vec<Tensor>| -> Vec<Tensor> {
+            tensors.into_iter().map(|tensor| tensor.with_vectorized(&lanes)).collect()
+        };
+        let stages = vectorized(tried.clone());
+        let [_, y, slope, signed] = &at[..] else { unreachable!("the four inputs of the stages") };
+        let slopes: Vec<Tensor> = std::iter::once(slope).chain(&stages[1..]).cloned().collect();
         let own = ops.as_type(signed, self.layout.dtype().to_real())?;
-        let mut slopes = vec![state.slope.clone()];
-        let mut y = state.y.clone();
+        let error = combined(ops, &self.tableau.error, &slopes)?;
+        let error = ops.multiply(error, own)?;
+        let size = self.size_of(ops, &error, y, &stages[0])?;
+        let size = ops.stop_grad(size)?;
+        let size = ops.as_type(size, self.time)?;
+        let accepted = ops.less_equal(&size, 1.0)?;
+
+        let length = ops.select(&accepted, signed, 0)?;
+        inputs[3] = vectorize::broadcast_vectorized(ops, "odeint", &length, &lanes)?.flat();
+        let (graph, types, _, results) = (*functions[0]).clone().into_parts();
+        let region = Arc::new(Region::new(graph, types, inputs.len(), results));
+        let rules = CustomRules::Recompute { region, kept: 0, offloaded: 0 };
+        let mut stages = vectorized(ops.emit_custom_grad(rules, &tried, &inputs, &[])?.into_vec());
+        let y = stages.remove(0);
+        let slopes = std::iter::once(state.slope.clone()).chain(stages).collect();
+        Ok(Stages { y, slopes, accepted, size })
+    }
+
+    /// The result of a step and the slopes of all stages but the first, from the time, the unknowns, their slopes and the
+    /// length of the step.
+    fn later_stages(
+        &self,
+        ops: &mut Ops,
+        function: OdeFunction<'_>,
+        at: &[Tensor],
+    ) -> Result<Vec<Arg<Tensor>>> {
+        let [start, before, slope, signed] = at else { unreachable!("the four inputs of the stages") };
+        let own = ops.as_type(signed, self.layout.dtype().to_real())?;
+        let mut slopes = vec![slope.clone()];
+        let mut y = before.clone();
         for (row, part) in self.tableau.stages.iter().zip(self.tableau.times) {
             let change = combined(ops, row, &slopes)?;
             let change = ops.multiply(change, &own)?;
-            y = ops.add(&state.y, change)?;
+            y = ops.add(before, change)?;
             let ahead = ops.multiply(signed, part)?;
-            let t = ops.add(&state.t, ahead)?;
+            let t = ops.add(start, ahead)?;
             slopes.push(self.slope(ops, function, &t, &y)?);
         }
-        let error = combined(ops, &self.tableau.error, &slopes)?;
-        let error = ops.multiply(error, own)?;
-        Ok(Stage { y, slopes, error })
+        slopes[0] = y;
+        Ok(slopes.into_iter().map(Arg::Value).collect())
     }
 
     /// The coefficients of dense output.

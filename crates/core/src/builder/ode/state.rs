@@ -8,11 +8,15 @@ use crate::error::{ErrorKind, Result};
 use crate::shape::{AxisRef, Shape, TensorType};
 use crate::tensor::Tensor;
 
-/// What the stages of a step give.
-pub(super) struct Stage {
+/// The stages of a step.
+pub(super) struct Stages {
+    /// The result of the step.
     pub(super) y: Tensor,
     pub(super) slopes: Vec<Tensor>,
-    pub(super) error: Tensor,
+    /// Whether the error is small enough.
+    pub(super) accepted: Tensor,
+    /// The estimated error, in tolerances.
+    pub(super) size: Tensor,
 }
 
 /// The state between two steps.
