@@ -2833,6 +2833,7 @@ def odeint(
     atol: float | None,
     max_steps: int,
     first_step: float | None,
+    gradient: str,
     snapshots: int | None,
 ) -> tuple[Any, Tensor, Tensor, Tensor, Tensor]: ...
 def linear_solve(

@@ -65,6 +65,7 @@ def odeint(
     atol: float | None = None,
     max_steps: int = 4096,
     first_step: float | None = None,
+    gradient: Literal["direct", "adjoint"] = "direct",
     snapshots: int | None = None,
 ) -> OdeSolution:
     """The solution of ``dy/dt = f(t, y, *args)`` with ``y = y0`` at the first of the times ``ts``.
@@ -82,12 +83,16 @@ def odeint(
     Shapes: ``ts`` is a vector, or a list of numbers, which are f64; ``ys`` has its size as a new
         first axis. With vectorized axes each position has steps of its own.
     Dtypes: ``y0`` keeps its dtypes, integers become f32; computed in at least f32.
-    Grad: to ``y0``, ``ts``, ``args`` and what ``f`` captures, in both modes and of any order: that
-        of the steps that were taken, whose lengths count as constants. ``snapshots`` bounds the
-        states that reverse mode keeps, as in :func:`while_`.
+    Grad: to ``y0``, ``ts``, ``args`` and what ``f`` captures. ``gradient="direct"``: that of the
+        steps that were taken, whose lengths count as constants, in both modes and of any order;
+        ``snapshots`` bounds the states that reverse mode keeps, as in :func:`while_`.
+        ``gradient="adjoint"``: by the adjoint equation, solved from the last time to the first
+        (Chen et al., "Neural ordinary differential equations", 2018), in reverse mode, to the
+        tolerances; it keeps the unknowns at the times only.
     Raises: ``ShapeError`` for times that are not a vector and for slopes of another shape,
         ``ContainerError`` for slopes of another structure, ``OptionError`` for options out of
-        range.
+        range, ``TraceError`` for complex unknowns, and functions that use vectorized values, with
+        ``gradient="adjoint"``.
 
     >>> ts = dn.tensor([0.0, 0.5, 1.0])
     >>> solution = dn.odeint(lambda t, y, rate: -rate * y, 1.0, ts, 2.0)
@@ -107,5 +112,7 @@ def odeint(
     # Plain numbers as they are: rounded to f32 they would be other times.
     times = np.array(ts, np.float64) if isinstance(ts, (list, tuple)) else ts
     return OdeSolution(
-        *_core.odeint(target, y0, times, method, rtol, atol, max_steps, first_step, snapshots)
+        *_core.odeint(
+            target, y0, times, method, rtol, atol, max_steps, first_step, gradient, snapshots
+        )
     )

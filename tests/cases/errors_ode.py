@@ -17,6 +17,16 @@ ROWS: list[tuple[str, str]] = [
     ("no steps at all", DECAY + "dn.odeint(f, v, v, max_steps=0)"),
     ("a number of steps that is no integer", DECAY + "dn.odeint(f, v, v, max_steps=1.5)"),
     ("a first step of zero", DECAY + "dn.odeint(f, v, v, first_step=0.0)"),
+    ("a gradient that there is not", DECAY + "dn.odeint(f, v, v, gradient='backwards')"),
+    (
+        "an adjoint equation of complex unknowns",
+        "dn.odeint(lambda t, y: 1j * y, c, v, gradient='adjoint')",
+    ),
+    (
+        "an adjoint equation of vectorized values",
+        "solve = lambda k: dn.odeint(lambda t, y: -k * y, 1.0, v, gradient='adjoint').ys\n"
+        "dn.vmap(solve)(v)",
+    ),
     (
         "a solution that grows without bound",
         "ts = dn.tensor(np.array([0.0, 2.0]))\n"

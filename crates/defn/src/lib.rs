@@ -167,8 +167,8 @@ pub use defn_core::backend::MemoryNeed;
 /// ```
 pub use defn_core::builder::LinearOptions;
 pub use defn_core::builder::{
-    Contracted, ConvOptions, FftLength, FftNorm, Indexing, OdeMethod, OdeOptions, Overlap, PerAxis,
-    QuantileMethod, Sections, Side, UniqueOutputs, Uniques, WindowOptions, WindowPadding,
+    Contracted, ConvOptions, FftLength, FftNorm, Indexing, OdeGradient, OdeMethod, OdeOptions, Overlap,
+    PerAxis, QuantileMethod, Sections, Side, UniqueOutputs, Uniques, WindowOptions, WindowPadding,
 };
 pub use defn_core::live::Group as LiveTensors;
 pub use defn_core::op::{Direction, MemorySpace};

@@ -80,8 +80,9 @@ impl<A> OdeSolution<Tensor, A> {
 ///
 /// - Shapes: `ts` is a vector, whose size is the new first axis of each unknown.
 /// - Dtypes: `y0` keeps its dtypes, integers become f32; computed in at least f32.
-/// - Gradient: to `y0`, `ts` and what `f` captures, in both modes and of any order: that of the steps that were taken, whose
-///   lengths count as constants.
+/// - Gradient: to `y0`, `ts` and what `f` captures. [`OdeGradient::Direct`](crate::OdeGradient::Direct): that of the steps that
+///   were taken, whose lengths count as constants, in both modes and of any order.
+///   [`OdeGradient::Adjoint`](crate::OdeGradient::Adjoint): by the adjoint equation, in reverse mode.
 ///
 /// ```
 /// use defn::prelude::*;
@@ -94,6 +95,21 @@ impl<A> OdeSolution<Tensor, A> {
 /// let start = (Tensor::scalar(1.0)?, Tensor::scalar(0.0)?);
 /// let (x, v) = oscillator.call((start, tensor![0.0, 3.1415927]?))?.check()?;
 /// assert!((x.to_vec::<f32>()?[1] + 1.0).abs() < 1e-4 && v.to_vec::<f32>()?[1].abs() < 1e-4);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// The gradient by the adjoint equation:
+///
+/// ```
+/// use defn::prelude::*;
+/// use defn::{OdeGradient, OdeOptions, odeint};
+///
+/// let options = OdeOptions { gradient: OdeGradient::Adjoint, ..OdeOptions::default() };
+/// let slope = jit(move |(rate, y0, ts): (Expr, Expr, Expr)| {
+///     grad(&rate, |rate| odeint(|_, y: Expr| -(&rate * y), &y0, &ts, &options).ys.sum(Axes::All, false))
+/// });
+/// let slope = slope.call((Tensor::scalar(1.0)?, Tensor::scalar(1.0)?, tensor![0.0, 1.0]?))?;
+/// assert!((slope.item::<f32>()? + 0.3679).abs() < 1e-3);
 /// # Ok::<(), defn::Error>(())
 /// ```
 ///

@@ -1,7 +1,7 @@
 //! Initial value problems over containers.
 
 use defn_core::Tensor;
-use defn_core::builder::{self, OdeMethod, OdeOptions, OdeSolution, Ops};
+use defn_core::builder::{self, OdeGradient, OdeMethod, OdeOptions, OdeSolution, Ops};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
@@ -22,26 +22,37 @@ fn number(name: &'static str, value: OptionalArg<'_, '_>) -> Fallible<Option<f64
     value.map(|value| f64::parse(OP, name, Some(value))).transpose()
 }
 
+/// An option that is one of some names.
+fn named<T>(
+    option: &'static str,
+    given: &Bound<'_, PyAny>,
+    names: &[&str],
+    of_name: fn(&str) -> Option<T>,
+) -> Fallible<T> {
+    let name = given.cast::<PyString>().map_or_else(|_| String::new(), |name| name.to_string());
+    let Some(known) = of_name(&name) else {
+        let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+        return Err(convert::bad(OP, option, given, &names.join(" or "))?);
+    };
+    Ok(known)
+}
+
 fn options(
-    method: &Bound<'_, PyAny>,
+    (method, gradient): (&Bound<'_, PyAny>, &Bound<'_, PyAny>),
     (rtol, atol, first_step): (OptionalArg<'_, '_>, OptionalArg<'_, '_>, OptionalArg<'_, '_>),
     max_steps: &Bound<'_, PyAny>,
     snapshots: OptionalArg<'_, '_>,
 ) -> Fallible<OdeOptions> {
-    let name = method.cast::<PyString>().map_or_else(|_| String::new(), |name| name.to_string());
-    let Some(known) = OdeMethod::of_name(&name) else {
-        let names = OdeMethod::NAMES.map(|name| format!("\"{name}\""));
-        return Err(convert::bad(OP, "method", method, &names.join(" or "))?);
-    };
     let Some(most) = convert::index(max_steps)? else {
         return Err(convert::bad(OP, "max_steps", max_steps, "an integer from 1 to 2147483647")?);
     };
     Ok(OdeOptions {
-        method: known,
+        method: named("method", method, &OdeMethod::NAMES, OdeMethod::of_name)?,
         rtol: number("rtol", rtol)?,
         atol: number("atol", atol)?,
         max_steps: most,
         first_step: number("first_step", first_step)?,
+        gradient: named("gradient", gradient, &OdeGradient::NAMES, OdeGradient::of_name)?,
         snapshots: snapshot_count(OP, snapshots)?,
     })
 }
@@ -49,7 +60,7 @@ fn options(
 /// The solution of an initial value problem: the unknowns at all times, the status, the time that was reached, and how many
 /// steps were accepted and rejected.
 #[pyfunction]
-#[pyo3(signature = (function, y0, ts, method, rtol, atol, max_steps, first_step, snapshots))]
+#[pyo3(signature = (function, y0, ts, method, rtol, atol, max_steps, first_step, gradient, snapshots))]
 #[expect(clippy::too_many_arguments, reason = "they are the options of the Python function")]
 fn odeint<'py>(
     function: &Bound<'py, PyAny>,
@@ -60,9 +71,10 @@ fn odeint<'py>(
     atol: Option<&Bound<'py, PyAny>>,
     max_steps: &Bound<'py, PyAny>,
     first_step: Option<&Bound<'py, PyAny>>,
+    gradient: &Bound<'py, PyAny>,
     snapshots: Option<&Bound<'py, PyAny>>,
 ) -> Fallible<Bound<'py, PyTuple>> {
-    let options = guard(|| options(method, (rtol, atol, first_step), max_steps, snapshots))?;
+    let options = guard(|| options((method, gradient), (rtol, atol, first_step), max_steps, snapshots))?;
     controlled(|| {
         let py = y0.py();
         if !function.is_callable() {

@@ -141,6 +141,12 @@ impl Layout {
         Ok(Layout { types, dtype })
     }
 
+    /// The layout whose only unknown is the vector.
+    pub(super) fn of_vectors(&self) -> Layout {
+        let shape = Shape::new(&[self.size()]);
+        Layout { types: vec![TensorType { dtype: self.dtype, shape }], dtype: self.dtype }
+    }
+
     /// The dtype of the vector: at least f32.
     pub(super) fn dtype(&self) -> DType {
         self.dtype
