@@ -132,6 +132,7 @@ PAGES = [
     "cpu.md",
     "data.md",
     "definitions.md",
+    "fit-ode.md",
     "formats.md",
     "gradients.md",
     "nn.md",

@@ -14,6 +14,7 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import block_diag
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor, kernels
+from scipy.optimize import least_squares
 
 import defn as dn
 
@@ -32,6 +33,7 @@ def load(name: str) -> ModuleType:
 @pytest.mark.parametrize(
     "name",
     ["newton", "ray_marcher", "rnn", "metropolis", "kmeans", "pipeline", "lotka_volterra"],
+    ["newton", "ray_marcher", "rnn", "metropolis", "kmeans", "pipeline", "hmc"],
 )
 def test_they_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     load(name).main()
@@ -216,28 +218,37 @@ def gpt_logits(params: Any, tokens: np.ndarray) -> np.ndarray:
     return normalized(x, params["norm"]) @ params["tokens"].T
 
 
-def test_lotka_volterra() -> None:
+def test_lotka_volterra(tmp_path: pathlib.Path) -> None:
+    """The fit of SciPy's least squares over SciPy's solutions."""
     example = load("lotka_volterra")
-    rates, y = np.array([0.55, 0.028, 0.024, 0.8]), np.array([33.0, 6.0])
+    times, counts = example.YEARS, example.COUNTS
 
-    def field(_: float, y: np.ndarray) -> list[float]:
-        meals = y[0] * y[1]
-        return [rates[0] * y[0] - rates[1] * meals, rates[2] * meals - rates[3] * y[1]]
+    def field(_: float, y: np.ndarray, births: float, meals: float, *own: float) -> list[float]:
+        both = y[0] * y[1]
+        return [births * y[0] - meals * both, own[0] * both - own[1] * y[1]]
 
-    times = np.linspace(1.0, 20.0, 20)
-    exact = solve_ivp(field, (0, 20), y, "DOP853", times, rtol=1e-11, atol=1e-11).y.T
-    found = example.course(y, rates, times)
-    np.testing.assert_allclose(found.to_numpy(), exact, rtol=1e-6)
+    def residuals(x: np.ndarray) -> np.ndarray:
+        births, meals, growth, deaths, *start = np.exp(x)
+        rates = (births, meals, growth, deaths)
+        options = {"t_eval": times, "args": rates, "rtol": 1e-9, "atol": 1e-9}
+        found = solve_ivp(field, (times[0], times[-1]), start, "DOP853", **options).y.T
+        return np.ravel(np.log(found) - np.log(counts))
 
-    def loss(rates: Any) -> Any:
-        return dn.sum(dn.log(example.course(y, rates, times)) ** 2)
+    def flat(params: Any) -> np.ndarray:
+        rates = [params["rates"][name] for name in ("births", "meals", "growth", "deaths")]
+        return np.array([*rates, params["start"]["hares"], params["start"]["lynxes"]], np.float64)
 
-    slope = dn.grad(loss)(rates).to_numpy()
-    for at in range(4):
-        step = np.zeros(4)
-        step[at] = 1e-5 * rates[at]
-        difference = (float(loss(rates + step)) - float(loss(rates - step))) / (2 * step[at])
-        assert slope[at] == pytest.approx(difference, rel=1e-4)
+    before = example.initial()
+    own = example.residuals(before, times, counts).to_numpy()
+    np.testing.assert_allclose(own.ravel(), residuals(flat(before)), atol=1e-5)
+    after, losses = example.fit(before, times, counts, steps=40)
+    want = least_squares(residuals, flat(before), xtol=1e-10)
+    np.testing.assert_allclose(flat(after), want.x, atol=1e-4)
+    assert losses[-1] == pytest.approx(2 * want.cost / counts.size, rel=1e-6)
+    assert losses[0] > 10 * losses[40] > 10 * losses[-1]
+    picture = tmp_path / "fit.png"
+    example.draw(picture, before, after, losses)
+    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_hmc() -> None:
