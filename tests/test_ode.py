@@ -295,6 +295,22 @@ def test_a_stiff_problem_says_where_it_stopped() -> None:
         solution.check()
 
 
+def test_a_relaxation_oscillation_says_where_it_stopped() -> None:
+    """Van der Pol's equation with a damping of 1e4."""
+
+    def slopes(t: Any, y: Any) -> Any:
+        return dn.stack([y[1], 1e4 * (1.0 - y[0] ** 2) * y[1] - y[0]])
+
+    ts = np.array([0.0, 1e-4, 20000.0])
+    solution = dn.odeint(slopes, np.array([2.0, 0.0]), ts, max_steps=500)
+    assert int(solution.status) == 1
+    reached = float(solution.t_reached)
+    assert 1e-4 < reached < 1.0
+    assert np.isnan(np.asarray(solution.ys)).any(1).tolist() == [False, False, True]
+    with pytest.raises(dn.ConvergenceError, match=rf"at the time {reached!r}, max_steps steps"):
+        solution.check()
+
+
 def test_values_that_are_not_finite() -> None:
     for f in (lambda t, y: y / 0.0, lambda t, y: dn.log(-y)):
         solution = dn.odeint(f, np.float64(1.0), np.array([0.0, 1.0]))
