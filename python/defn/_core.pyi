@@ -2826,6 +2826,7 @@ def rms_direction(
 def momentum(tensor: TensorLike, trace: TensorLike, decay: float) -> Tensor: ...
 def odeint(
     function: Callable[..., Any],
+    event: Callable[..., Any] | None,
     y0: Any,
     ts: Any,
     method: str,
@@ -2835,7 +2836,7 @@ def odeint(
     first_step: float | None,
     gradient: str,
     snapshots: int | None,
-) -> tuple[Any, Tensor, Tensor, Tensor, Tensor]: ...
+) -> tuple[Any, ...]: ...
 def linear_solve(
     method: str,
     a: TensorLike | Callable[[Any], Any],

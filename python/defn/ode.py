@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Self
 
-    from defn._core import Tensor
     from defn.typing import TensorLike
 
 __all__ = ["OdeSolution", "odeint"]
@@ -32,18 +31,23 @@ class OdeSolution(NamedTuple):
     status: Any
     """0 if all times were reached; 1 after ``max_steps`` steps; 2 where steps became too short to
     change the time, as for stiff problems and where values are not finite; 3 for times that are not
-    in order."""
+    in order; 4 where an event ended the solution."""
     t_reached: Any
     """The time that was reached."""
     steps: Any
     """The number of accepted steps."""
     rejected: Any
     """The number of rejected steps."""
+    t_event: Any = None
+    """The time of the event, NaN where there was none; None without ``event``."""
+    y_event: Any = None
+    """The unknowns at the event; None without ``event``."""
 
     def check(self) -> Self:
-        """This solution; an error that says where it stopped, unless all times were reached.
+        """This solution; an error that says where it stopped before an event or the last time.
 
-        Raises: ``ConvergenceError`` for another status than 0, of any position of vectorized axes.
+        Raises: ``ConvergenceError`` for another status than 0 and 4, of any position of vectorized
+            axes.
 
         >>> dn.odeint(lambda t, y: -y, 1.0, dn.tensor([0.0, 1.0])).check().ys.shape
         (2,)
@@ -60,6 +64,7 @@ def odeint(
     ts: TensorLike | Sequence[float],
     /,
     *args: Any,
+    event: Callable[..., Any] | None = None,
     method: Literal["tsit5", "dopri5"] = "tsit5",
     rtol: float | None = None,
     atol: float | None = None,
@@ -80,6 +85,11 @@ def odeint(
     A solution that stops before the last time has NaN at the times that it did not reach.
     ``status`` says why, ``t_reached`` where, and :meth:`OdeSolution.check` raises an error.
 
+    ``event(t, y, *args)`` returns a number, or a container of numbers. The first time at which one
+    of them changes its sign ends the solution: ``t_event`` and ``y_event`` say when and where, and
+    the unknowns are NaN at later times. A sign is looked at after each step, so that two changes
+    within a step are not seen. The time is found on the dense output by bisection.
+
     Shapes: ``ts`` is a vector, or a list of numbers, which are f64; ``ys`` has its size as a new
         first axis. With vectorized axes each position has steps of its own.
     Dtypes: ``y0`` keeps its dtypes, integers become f32; computed in at least f32.
@@ -88,7 +98,8 @@ def odeint(
         ``snapshots`` bounds the states that reverse mode keeps, as in :func:`while_`.
         ``gradient="adjoint"``: by the adjoint equation, solved from the last time to the first
         (Chen et al., "Neural ordinary differential equations", 2018), in reverse mode, to the
-        tolerances; it keeps the unknowns at the times only.
+        tolerances; it keeps the unknowns at the times only. The time of an event has the derivative
+        of an implicit function, with ``gradient="direct"``.
     Raises: ``ShapeError`` for times that are not a vector and for slopes of another shape,
         ``ContainerError`` for slopes of another structure, ``OptionError`` for options out of
         range, ``TraceError`` for complex unknowns, and functions that use vectorized values, with
@@ -103,16 +114,20 @@ def odeint(
     ...     return dn.odeint(lambda t, y: -rate * y, 1.0, ts).ys[-1]
     >>> round(dn.grad(end)(2.0).item(), 3)
     -0.135
+    >>> def fall(t, y):
+    ...     return {"height": y["speed"], "speed": -9.81}
+    >>> start = {"height": 1.0, "speed": 0.0}
+    >>> solution = dn.odeint(fall, start, [0.0, 1.0], event=lambda t, y: y["height"])
+    >>> int(solution.status), round(solution.t_event.item(), 3)
+    (4, 0.452)
     """
 
-    def slopes(t: Tensor, y: Any) -> Any:
-        return f(t, y, *args)
+    def with_args(function: Any) -> Any:
+        if not args or not callable(function):
+            return function
+        return lambda t, y: function(t, y, *args)
 
-    target = slopes if args else f
     # Plain numbers as they are: rounded to f32 they would be other times.
     times = np.array(ts, np.float64) if isinstance(ts, (list, tuple)) else ts
-    return OdeSolution(
-        *_core.odeint(
-            target, y0, times, method, rtol, atol, max_steps, first_step, gradient, snapshots
-        )
-    )
+    options = (method, rtol, atol, max_steps, first_step, gradient, snapshots)
+    return OdeSolution(*_core.odeint(with_args(f), with_args(event), y0, times, *options))

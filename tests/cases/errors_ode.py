@@ -27,6 +27,13 @@ ROWS: list[tuple[str, str]] = [
         "solve = lambda k: dn.odeint(lambda t, y: -k * y, 1.0, v, gradient='adjoint').ys\n"
         "dn.vmap(solve)(v)",
     ),
+    ("an event that is no function", DECAY + "dn.odeint(f, v, v, event=0.5)"),
+    ("an event to complex numbers", DECAY + "dn.odeint(f, v, v, event=lambda t, y: 1j * y)"),
+    ("an event without numbers", DECAY + "dn.odeint(f, v, v, event=lambda t, y: ())"),
+    (
+        "an event beside the adjoint equation",
+        DECAY + "dn.odeint(f, v, v, event=f, gradient='adjoint')",
+    ),
     (
         "a solution that grows without bound",
         "ts = dn.tensor(np.array([0.0, 2.0]))\n"

@@ -266,7 +266,7 @@ pub use nested::Nested;
 /// # Ok::<(), defn::Error>(())
 /// ```
 pub use num_complex;
-pub use ode::{OdeSolution, odeint};
+pub use ode::{OdeSolution, odeint, odeint_until};
 pub use ops::PadMode;
 pub use parts::{Batches, Leftover};
 pub use profile::{Profile, ProfileStep};

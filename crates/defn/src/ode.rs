@@ -1,6 +1,6 @@
 //! Initial value problems of ordinary differential equations.
 
-use defn_core::builder::{self, Ops};
+use defn_core::builder::{self, OdeFunction, Ops};
 use defn_core::{Location, Result};
 
 use crate::control::{Exprs, refill, require_structure, results, tensors};
@@ -25,7 +25,7 @@ pub struct OdeSolution<T, A> {
     /// The unknowns at the times, along a new first axis; NaN at times that were not reached.
     pub ys: A,
     /// 0 if all times were reached; 1 after too many steps; 2 where steps became too short to change the time, as for stiff
-    /// problems and where values are not finite; 3 for times that are not in order.
+    /// problems and where values are not finite; 3 for times that are not in order; 4 at an event.
     pub status: T,
     /// The time that was reached.
     pub t_reached: T,
@@ -33,6 +33,10 @@ pub struct OdeSolution<T, A> {
     pub steps: T,
     /// The number of rejected steps.
     pub rejected: T,
+    /// The time of the event of [`odeint_until`], NaN if there was none.
+    pub t_event: Option<T>,
+    /// The unknowns at the event.
+    pub y_event: Option<A>,
 }
 
 impl<T: Leaf, A: Tree<T>> Tree<T> for OdeSolution<T, A> {
@@ -45,6 +49,8 @@ impl<T: Leaf, A: Tree<T>> Tree<T> for OdeSolution<T, A> {
             t_reached: visit.part("t_reached", &self.t_reached),
             steps: visit.part("steps", &self.steps),
             rejected: visit.part("rejected", &self.rejected),
+            t_event: visit.part("t_event", &self.t_event),
+            y_event: visit.part("y_event", &self.y_event),
         }
     }
 }
@@ -62,7 +68,7 @@ impl<A> OdeSolution<Tensor, A> {
     /// ```
     ///
     /// # Errors
-    /// A solution that stopped before the last time (`Convergence`).
+    /// A solution that stopped before the last time, other than at an event (`Convergence`).
     #[track_caller]
     pub fn check(self) -> Result<A> {
         let location = Location::caller();
@@ -123,7 +129,58 @@ pub fn odeint<A: Exprs>(
     ts: &Expr,
     options: &OdeOptions,
 ) -> OdeSolution<Expr, A> {
-    let location = Location::caller();
+    solution(Location::caller(), &mut f, None, y0, ts, options)
+}
+
+/// As [`odeint`], up to the first time at which a number of `event` changes its sign.
+///
+/// The event returns a container of real numbers. It is found if a sign differs at the end of a step, and located on the
+/// dense output of that step by bisection. The unknowns are NaN at later times.
+///
+/// - Gradient: of the time by the implicit function theorem, and of the unknowns at it;
+///   [`OdeGradient::Direct`](crate::OdeGradient::Direct) only.
+///
+/// ```
+/// use defn::prelude::*;
+/// use defn::{OdeOptions, odeint_until};
+///
+/// // A stone that falls from a height of 1.
+/// let fall = jit(|(height, speed, ts): (Expr, Expr, Expr)| {
+///     let y0 = (height, speed);
+///     let slopes = |_, (_, v): (Expr, Expr)| (v.clone(), v.zeros_like() - 9.81);
+///     odeint_until(slopes, |_, (x, _): (Expr, Expr)| x, &y0, &ts, &OdeOptions::default())
+/// });
+/// let solution = fall.call((Tensor::scalar(1.0)?, Tensor::scalar(0.0)?, tensor![0.0, 1.0]?))?;
+/// assert_eq!(solution.status.item::<i32>()?, 4);
+/// assert!((solution.t_reached.item::<f32>()? - (2.0_f32 / 9.81).sqrt()).abs() < 1e-4);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`odeint`], numbers that are complex, and another gradient than the direct one (`Option`).
+#[track_caller]
+pub fn odeint_until<A: Exprs, E: Exprs>(
+    mut f: impl FnMut(Expr, A) -> A,
+    mut event: impl FnMut(Expr, A) -> E,
+    y0: &A,
+    ts: &Expr,
+    options: &OdeOptions,
+) -> OdeSolution<Expr, A> {
+    let mut numbers = |_: &mut Ops, t: &defn_core::Tensor, y: &[defn_core::Tensor]| {
+        results(&event(Expr(Ok(t.clone())), refill(y0, Ok(y.to_vec()))))
+    };
+    solution(Location::caller(), &mut f, Some(&mut numbers), y0, ts, options)
+}
+
+fn solution<A: Exprs>(
+    location: Location,
+    f: &mut dyn FnMut(Expr, A) -> A,
+    event: Option<OdeFunction<'_>>,
+    y0: &A,
+    ts: &Expr,
+    options: &OdeOptions,
+) -> OdeSolution<Expr, A> {
+    let has_event = event.is_some();
     let outcome = tensors(y0).and_then(|unknowns| {
         let times = ts.0.clone()?;
         record(location, |ops| {
@@ -132,11 +189,20 @@ pub fn odeint<A: Exprs>(
                 require_structure("odeint", "function's container of another structure", y0, &value)?;
                 results(&value)
             };
-            builder::odeint(ops, options, &mut slopes, &unknowns, &times)
+            match event {
+                None => builder::odeint(ops, options, &mut slopes, &unknowns, &times),
+                Some(event) => builder::odeint_until(ops, options, &mut slopes, event, &unknowns, &times),
+            }
         })
     });
     let one = |part: fn(&builder::OdeSolution) -> &defn_core::Tensor| {
         Expr(outcome.as_ref().map(|solution| part(solution).clone()).map_err(Clone::clone))
+    };
+    let at_event = || {
+        outcome
+            .as_ref()
+            .map(|solution| solution.event.clone().expect("an event was asked for"))
+            .map_err(Clone::clone)
     };
     OdeSolution {
         ys: refill(y0, outcome.as_ref().map(|solution| solution.ys.clone()).map_err(Clone::clone)),
@@ -144,5 +210,7 @@ pub fn odeint<A: Exprs>(
         t_reached: one(|solution| &solution.t_reached),
         steps: one(|solution| &solution.steps),
         rejected: one(|solution| &solution.rejected),
+        t_event: has_event.then(|| Expr(at_event().map(|event| event.t))),
+        y_event: has_event.then(|| refill(y0, at_event().map(|event| event.y))),
     }
 }

@@ -1,7 +1,7 @@
 //! Initial value problems over containers.
 
 use defn_core::Tensor;
-use defn_core::builder::{self, OdeGradient, OdeMethod, OdeOptions, OdeSolution, Ops};
+use defn_core::builder::{self, OdeEvent, OdeGradient, OdeMethod, OdeOptions, OdeSolution, Ops};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
@@ -58,12 +58,13 @@ fn options(
 }
 
 /// The solution of an initial value problem: the unknowns at all times, the status, the time that was reached, and how many
-/// steps were accepted and rejected.
+/// steps were accepted and rejected; with an event, also its time and the unknowns at it.
 #[pyfunction]
-#[pyo3(signature = (function, y0, ts, method, rtol, atol, max_steps, first_step, gradient, snapshots))]
+#[pyo3(signature = (function, event, y0, ts, method, rtol, atol, max_steps, first_step, gradient, snapshots))]
 #[expect(clippy::too_many_arguments, reason = "they are the options of the Python function")]
 fn odeint<'py>(
     function: &Bound<'py, PyAny>,
+    event: Option<&Bound<'py, PyAny>>,
     y0: &Bound<'py, PyAny>,
     ts: &Bound<'py, PyAny>,
     method: &Bound<'py, PyAny>,
@@ -80,6 +81,12 @@ fn odeint<'py>(
         if !function.is_callable() {
             return Err(convert::bad(OP, "f", function, "a function of the time and the unknowns")?);
         }
+        if let Some(event) = event
+            && !event.is_callable()
+        {
+            let required = "None, or a function of the time and the unknowns";
+            return Err(convert::bad(OP, "event", event, required)?);
+        }
         let (unknowns, tree) = tensors(OP, y0)?;
         let times = convert::tensor(OP, ts)?;
         let carrier = FaultCarrier::default();
@@ -90,15 +97,33 @@ fn odeint<'py>(
                 same_structure(py, OP, "the value of f", operands(OP, &value)?, "y0", &tree)
             })
         };
-        let result = builder::odeint(&mut ops::builder()?, &options, &mut slopes, &unknowns, &times);
-        let OdeSolution { ys, status, t_reached, steps, rejected } = carrier.into_result(result)?;
+        let mut numbers = |_: &mut Ops, t: &Tensor, y: &[Tensor]| {
+            let Some(event) = event else { return Ok(Vec::new()) };
+            carrier.run_user_function(|| {
+                let t = wrap(py, std::iter::once(t.clone()))?.remove(0);
+                let value = event.call1((t, container(py, &tree, y)?))?;
+                Ok(operands(OP, &value)?.args)
+            })
+        };
+        let mut ops = ops::builder()?;
+        let result = match event {
+            None => builder::odeint(&mut ops, &options, &mut slopes, &unknowns, &times),
+            Some(_) => {
+                builder::odeint_until(&mut ops, &options, &mut slopes, &mut numbers, &unknowns, &times)
+            }
+        };
+        let OdeSolution { ys, status, t_reached, steps, rejected, event } = carrier.into_result(result)?;
         let mut parts = vec![container(py, &tree, &ys)?];
         parts.extend(wrap(py, [status, t_reached, steps, rejected].into_iter())?);
+        if let Some(OdeEvent { t, y }) = event {
+            parts.extend(wrap(py, std::iter::once(t))?);
+            parts.push(container(py, &tree, &y)?);
+        }
         Ok(PyTuple::new(py, parts)?)
     })
 }
 
-/// Raises unless all statuses are 0.
+/// Raises for statuses other than 0 and that of an event.
 #[pyfunction]
 fn require_reached(status: Vec<i64>, times: Vec<f64>) -> Fallible<()> {
     guard(|| Ok(builder::require_reached(&status, &times)?))

@@ -66,7 +66,10 @@ pub use loops::{LoopOptions, MOST_SNAPSHOTS, promoted_dtype, while_};
 pub use matrix::{BuildMatrix, NormOrder};
 pub use missing::BuildMissing;
 pub use nn::BuildNn;
-pub use ode::{OdeFunction, OdeGradient, OdeMethod, OdeOptions, OdeSolution, odeint, require_reached};
+pub use ode::{
+    OdeEvent, OdeFunction, OdeGradient, OdeMethod, OdeOptions, OdeSolution, odeint, odeint_until,
+    require_reached,
+};
 pub use ops::{
     Host, Ops, Source, common_backend, fast_path, matmul_fast_path, move_to_common_backend, view_fast_path,
 };

@@ -50,7 +50,7 @@ pub(super) fn solve(
     let mut slope =
         |ops: &mut Ops, t: &Tensor, y: &[Tensor]| Ok(vec![Arg::Value(equation.slope(ops, t, &y[0])?)]);
     let whole = problem.of_vectors();
-    let (mut state, rows) = whole.solve(ops, options, &mut slope, y, ts)?;
+    let (mut state, rows, _) = whole.solve(ops, options, (&mut slope, None), y, ts)?;
     state.t = ops.stop_grad(&state.t)?;
     let inputs = [y, ts].into_iter().chain(&equation.variables).cloned().collect();
     let rule =

@@ -6,6 +6,7 @@
 //! Derivatives are those of the steps that were taken, whose lengths count as constants, or those of the adjoint equation.
 
 mod adjoint;
+mod event;
 mod state;
 mod steps;
 mod tableau;
@@ -126,7 +127,7 @@ pub struct OdeSolution {
     /// The unknowns at the times, along a new first axis; NaN at times that were not reached.
     pub ys: Vec<Tensor>,
     /// 0 if all times were reached; 1 after too many steps; 2 where a step would be too short to change the time, or is not
-    /// finite; 3 for times that are not in order. An s32.
+    /// finite; 3 for times that are not in order; 4 at an event. An s32.
     pub status: Tensor,
     /// The time that was reached.
     pub t_reached: Tensor,
@@ -134,10 +135,24 @@ pub struct OdeSolution {
     pub steps: Tensor,
     /// The number of rejected steps, an s32.
     pub rejected: Tensor,
+    /// The event, if one was asked for.
+    pub event: Option<OdeEvent>,
+}
+
+/// The event that ended a solution, NaN if none did.
+#[derive(Clone, Debug)]
+pub struct OdeEvent {
+    /// The time.
+    pub t: Tensor,
+    /// The unknowns at the time.
+    pub y: Vec<Tensor>,
 }
 
 /// The status of a problem whose times are not in order.
 const OUT_OF_ORDER: i64 = 3;
+
+/// The status of a problem that ended at an event.
+const EVENT: i64 = 4;
 
 /// The tolerances and constants of a problem.
 struct Problem {
@@ -168,6 +183,35 @@ pub fn odeint(
     y0: &[Tensor],
     ts: &Tensor,
 ) -> Result<OdeSolution> {
+    solution(ops, options, (function, None), y0, ts)
+}
+
+/// As [`odeint`], up to the first time at which a number of `event` changes its sign. The event returns real numbers of
+/// any shapes; it is found if a sign differs at the end of a step. The unknowns are NaN at later times.
+///
+/// # Errors
+/// As [`odeint`]; numbers that are complex, and another gradient than the direct one.
+pub fn odeint_until(
+    ops: &mut Ops,
+    options: &OdeOptions,
+    function: OdeFunction<'_>,
+    event: OdeFunction<'_>,
+    y0: &[Tensor],
+    ts: &Tensor,
+) -> Result<OdeSolution> {
+    if options.gradient == OdeGradient::Adjoint {
+        return Err(not_valid("odeint", "gradient", "\"adjoint\"".to_owned(), "\"direct\" with an event"));
+    }
+    solution(ops, options, (function, Some(event)), y0, ts)
+}
+
+fn solution(
+    ops: &mut Ops,
+    options: &OdeOptions,
+    (function, event): (OdeFunction<'_>, Option<OdeFunction<'_>>),
+    y0: &[Tensor],
+    ts: &Tensor,
+) -> Result<OdeSolution> {
     let ty = ops.ty(ts);
     if ty.shape.rank() != 1 || ty.shape.size() == 0 || ty.dtype.is_complex() {
         let required = "a vector of at least one real number is required";
@@ -194,16 +238,19 @@ pub fn odeint(
     let ts = ops.as_type(ts, time)?;
     let ts = ops.reshape_to(ts, Shape::new(&[count]))?;
     let y = problem.layout.join(ops, y0)?;
-    let (state, rows) = match options.gradient {
-        OdeGradient::Direct => problem.solve(ops, options, function, &y, &ts)?,
-        OdeGradient::Adjoint => adjoint::solve(&problem, ops, options, function, &y, &ts)?,
+    let (state, rows, event) = match options.gradient {
+        OdeGradient::Direct => problem.solve(ops, options, (function, event), &y, &ts)?,
+        OdeGradient::Adjoint => {
+            let (state, rows) = adjoint::solve(&problem, ops, options, function, &y, &ts)?;
+            (state, rows, None)
+        }
     };
     let ys = problem.layout.split_rows(ops, &rows, count)?;
     let State { t: t_reached, status, steps, rejected, .. } = state;
-    Ok(OdeSolution { ys, status, t_reached, steps, rejected })
+    Ok(OdeSolution { ys, status, t_reached, steps, rejected, event })
 }
 
-/// Refuses statuses of which one is not 0. The error describes the first position with the greatest.
+/// Refuses statuses of which one is neither 0 nor that of an event. The error describes the first position with the greatest.
 ///
 /// ```
 /// use defn_core::builder::require_reached;
@@ -213,9 +260,9 @@ pub fn odeint(
 /// ```
 ///
 /// # Errors
-/// A status other than 0.
+/// A status other than 0 and 4.
 pub fn require_reached(status: &[i64], times: &[f64]) -> Result<()> {
-    let worst = status.iter().copied().max().unwrap_or(0);
+    let worst = status.iter().copied().filter(|&status| status != EVENT).max().unwrap_or(0);
     let reason = match worst {
         0 => return Ok(()),
         1 => "max_steps steps were taken",
@@ -239,15 +286,15 @@ impl Problem {
         Problem { layout: self.layout.of_vectors(), ..*self }
     }
 
-    /// The last state, and the unknowns at the times as rows.
+    /// The last state, the unknowns at the times as rows, and the event.
     fn solve(
         &self,
         ops: &mut Ops,
         options: &OdeOptions,
-        function: OdeFunction<'_>,
+        (mut function, mut event): (OdeFunction<'_>, Option<OdeFunction<'_>>),
         y: &Tensor,
         ts: &Tensor,
-    ) -> Result<(State, Tensor)> {
+    ) -> Result<(State, Tensor, Option<OdeEvent>)> {
         let count = ops.ty(ts).shape.size();
         let (start, end) = (at(ops, ts, 0)?, at(ops, ts, count as i64 - 1)?);
         let span = ops.subtract(&end, &start)?;
@@ -255,7 +302,7 @@ impl Problem {
         let direction = ops.select(sign, -1.0, 1.0)?;
         let direction = ops.as_type(direction, self.time)?;
         let times = Times { end, direction };
-        let slope = self.slope(ops, function, &start, y)?;
+        let slope = self.slope(ops, &mut function, &start, y)?;
         let first = match options.first_step {
             Some(step) => {
                 if !(step > 0.0 && step.is_finite()) {
@@ -263,23 +310,44 @@ impl Problem {
                 }
                 ops.full(Shape::scalar(), self.time, step)?
             }
-            None => self.first_step(ops, function, &times, &start, (y, &slope))?,
+            None => self.first_step(ops, &mut function, &times, &start, (y, &slope))?,
         };
         let mut state = State::begin(ops, self.time, start.clone(), y.clone(), slope, first)?;
         state.status = in_order(ops, ts, &times.direction, count)?;
-        let before = ops.reshape_to(y, Shape::new(&[1, self.layout.size()]))?;
-        if count == 1 {
-            return Ok((state, before));
+        if let Some(event) = reborrowed(&mut event) {
+            let numbers = self.numbers(ops, event, &start, y)?;
+            state.event = vec![ops.stop_grad(numbers)?];
         }
-        let ty = ops.ty(y);
+        let mut rows = ops.reshape_to(y, Shape::new(&[1, self.layout.size()]))?;
+        if count > 1 {
+            (state, rows) =
+                self.steps(ops, options, (&mut function, reborrowed(&mut event)), &times, (state, rows, ts))?;
+        }
+        let Some(event) = event else { return Ok((state, rows, None)) };
+        let (event, rows) = self.located(ops, event, &times, &mut state, (ts, &rows))?;
+        Ok((state, rows, Some(event)))
+    }
+
+    /// The last state, and the rows of all times, from those before the first step.
+    fn steps(
+        &self,
+        ops: &mut Ops,
+        options: &OdeOptions,
+        (mut function, mut event): (OdeFunction<'_>, Option<OdeFunction<'_>>),
+        times: &Times,
+        (state, before, ts): (State, Tensor, &Tensor),
+    ) -> Result<(State, Tensor)> {
+        let count = ops.ty(ts).shape.size();
+        let ty = ops.ty(&state.y);
         let counter = index_dtype(count);
         let scanned = ScanOptions { counter, trips: count - 1, reverse: false, snapshots: options.snapshots };
         let (last, rows) = scan(ops, scanned, state.into_vec(), [ty], |ops, position, carried| {
             let state = State::from_slice(carried);
             let own = ops.add(position, 1)?;
             let target = row(ops, ts, &own)?;
-            let state = self.reach(ops, function, &times, options.snapshots, state, &target)?;
-            let y = self.output(ops, &times, &state, &target)?;
+            let functions: (OdeFunction<'_>, _) = (&mut function, reborrowed(&mut event));
+            let state = self.reach(ops, functions, times, options.snapshots, state, &target)?;
+            let y = self.output(ops, times, &state, &target)?;
             Ok((state.into_args(), vec![Arg::Value(y)]))
         })?;
         let later = rows.into_iter().next().expect("one output");
@@ -357,6 +425,14 @@ impl Problem {
         let squares = ops.multiply(&parts, &parts)?;
         let mean = ops.mean(squares, Axes::All, false)?;
         ops.sqrt(mean)
+    }
+}
+
+/// A function that may be used again afterwards.
+fn reborrowed<'a>(function: &'a mut Option<OdeFunction<'_>>) -> Option<OdeFunction<'a>> {
+    match function {
+        Some(function) => Some(&mut **function),
+        None => None,
     }
 }
 

@@ -41,6 +41,8 @@ pub(super) struct State {
     pub(super) rejected: Tensor,
     /// The coefficients of dense output of the last accepted step.
     pub(super) dense: Vec<Tensor>,
+    /// The numbers of the event, if there is one: before the last step if it changed a sign, else after it.
+    pub(super) event: Vec<Tensor>,
 }
 
 impl State {
@@ -65,6 +67,7 @@ impl State {
             steps: zero.clone(),
             rejected: zero,
             dense: vec![none; POWERS],
+            event: Vec::new(),
             t,
             y,
             slope,
@@ -88,6 +91,7 @@ impl State {
             self.rejected,
         ];
         all.extend(self.dense);
+        all.extend(self.event);
         all
     }
 
@@ -98,7 +102,7 @@ impl State {
     /// # Panics
     /// For other tensors than those of [`State::into_vec`]: a bug of the caller.
     pub(super) fn from_slice(all: &[Tensor]) -> State {
-        let [t, y, slope, h, size, accepted, t_before, y_before, length, status, steps, rejected, dense @ ..] =
+        let [t, y, slope, h, size, accepted, t_before, y_before, length, status, steps, rejected, rest @ ..] =
             all
         else {
             unreachable!("the tensors of a state")
@@ -116,7 +120,8 @@ impl State {
             status: status.clone(),
             steps: steps.clone(),
             rejected: rejected.clone(),
-            dense: dense.to_vec(),
+            dense: rest[..POWERS].to_vec(),
+            event: rest[POWERS..].to_vec(),
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::event::or_nan;
 use super::state::{Stages, State};
 use super::tableau::{POWERS, STAGES};
-use super::{OUT_OF_ORDER, OdeFunction, Problem, Times};
+use super::{OUT_OF_ORDER, OdeFunction, Problem, Times, reborrowed};
 use crate::builder::implicit::{LinearFunction, Traced, traced};
 use crate::builder::{Arg, BuildControl, BuildElementwise, LoopOptions, Ops, while_};
 use crate::dtype::DType;
@@ -19,7 +20,7 @@ impl Problem {
     pub(super) fn reach(
         &self,
         ops: &mut Ops,
-        function: OdeFunction<'_>,
+        (mut function, mut event): (OdeFunction<'_>, Option<OdeFunction<'_>>),
         times: &Times,
         snapshots: Option<usize>,
         state: State,
@@ -38,7 +39,8 @@ impl Problem {
             },
             |ops, carried| {
                 let state = State::from_slice(carried);
-                Ok(self.step(ops, function, times, state)?.into_args())
+                let watched = reborrowed(&mut event);
+                Ok(self.step(ops, (&mut function, watched), times, state)?.into_args())
             },
         )?;
         Ok(State::from_slice(&last))
@@ -51,7 +53,13 @@ impl Problem {
     }
 
     /// A step, which is accepted if its error is small enough, and the length of the next one.
-    fn step(&self, ops: &mut Ops, function: OdeFunction<'_>, times: &Times, state: State) -> Result<State> {
+    fn step(
+        &self,
+        ops: &mut Ops,
+        (function, event): (OdeFunction<'_>, Option<OdeFunction<'_>>),
+        times: &Times,
+        state: State,
+    ) -> Result<State> {
         let rest = ops.subtract(&times.end, &state.t)?;
         let rest = ops.multiply(rest, &times.direction)?;
         let is_last = ops.greater_equal(&state.h, &rest)?;
@@ -71,7 +79,7 @@ impl Problem {
         next.size = size;
         next.t_before = ops.select(&accepted, &state.t, &state.t_before)?;
         next.length = ops.select(&accepted, &signed, &state.length)?;
-        next.y = ops.select(&accepted, y, &state.y)?;
+        next.y = ops.select(&accepted, &y, &state.y)?;
         next.y_before = ops.select(&accepted, &state.y, &state.y_before)?;
         next.slope = ops.select(&accepted, &slopes[STAGES - 1], &state.slope)?;
         for ((to, new), old) in next.dense.iter_mut().zip(dense).zip(&state.dense) {
@@ -83,7 +91,10 @@ impl Problem {
         let other = ops.subtract(1, one)?;
         next.rejected = ops.add(&state.rejected, other)?;
         next.status = self.status(ops, times, &next)?;
-        Ok(next)
+        match event {
+            Some(event) => self.watched(ops, event, (&state, next), (&t, &y)),
+            None => Ok(next),
+        }
     }
 
     /// 2 where the next step is too short to change the time, and 1 after the last step that there may be.
@@ -224,7 +235,14 @@ impl Problem {
         let is_open = self.is_before(ops, times, &state.t, target)?;
         let unordered = ops.equal(&state.status, OUT_OF_ORDER)?;
         let missing = ops.logical_or(is_open, unordered)?;
-        let part = ops.subtract(target, &state.t_before)?;
+        let y = self.within(ops, state, target)?;
+        let reached = ops.logical_not(missing)?;
+        or_nan(ops, &reached, &y)
+    }
+
+    /// The dense output of the last step at a time.
+    pub(super) fn within(&self, ops: &mut Ops, state: &State, t: &Tensor) -> Result<Tensor> {
+        let part = ops.subtract(t, &state.t_before)?;
         let part = ops.divide(part, &state.length)?;
         let real = self.layout.dtype().to_real();
         let (part, length) = (ops.as_type(part, real)?, ops.as_type(&state.length, real)?);
@@ -234,13 +252,7 @@ impl Problem {
             sum = ops.multiply(next, &part)?;
         }
         let change = ops.multiply(sum, length)?;
-        let y = ops.add(&state.y_before, change)?;
-        // NaN only where a time was not reached: under checks a constant would be an error for all times.
-        let reached = ops.logical_not(missing)?;
-        let one = ops.as_type(&reached, real)?;
-        let nan = ops.divide(&one, &one)?;
-        let y = ops.select(reached, y, nan)?;
-        ops.as_type(y, self.layout.dtype())
+        ops.add(&state.y_before, change)
     }
 }
 
