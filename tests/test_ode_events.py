@@ -167,6 +167,23 @@ def test_each_position_has_its_own_event() -> None:
     np.testing.assert_allclose(np.asarray(slopes), 1 / np.sqrt(2 * 9.81 * heights[:2]), rtol=1e-6)
 
 
+def test_each_position_has_its_own_level() -> None:
+    """The function of the event captures vectorized values, and the state has none."""
+    levels = np.array([0.9, 0.5, 0.2])
+
+    def time(level: Any) -> Any:
+        ts = np.array([0.0, 1.0])
+        return dn.odeint(
+            lambda t, y: -y, np.float64(1.0), ts, event=lambda t, y: y - level, rtol=1e-9
+        )
+
+    found = dn.vmap(time)(levels)
+    assert np.asarray(found.status).tolist() == [4, 4, 0]
+    np.testing.assert_allclose(np.asarray(found.t_event)[:2], -np.log(levels[:2]), rtol=1e-6)
+    slopes = dn.grad(lambda levels: dn.sum(dn.vmap(time)(levels).t_event))(levels[:2])
+    np.testing.assert_allclose(np.asarray(slopes), -1 / levels[:2], rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("event", "options", "text"),
     [

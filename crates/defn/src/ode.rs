@@ -83,6 +83,7 @@ impl<A> OdeSolution<Tensor, A> {
 ///
 /// The methods are explicit Runge-Kutta pairs of order 5(4), of Tsitouras (2011) and of Dormand and Prince (1980), whose
 /// steps are as long as the tolerances allow. Values at the times are those of dense output of order 4. Times may descend.
+/// [`odeint_until`] ends at an event.
 ///
 /// - Shapes: `ts` is a vector, whose size is the new first axis of each unknown.
 /// - Dtypes: `y0` keeps its dtypes, integers become f32; computed in at least f32.
