@@ -237,6 +237,7 @@ def test_foreign_names_lead_to_names_that_exist() -> None:
 
     tables = {dn: _foreign.FUNCTIONS, dn.linalg: _foreign.LINALG, dn.random: _foreign.RANDOM}
     tables |= {dn.nn: _foreign.NN, dn.optim: _foreign.OPTIM, dn.tree: _foreign.TREE}
+    tables |= {dn.optimize: _foreign.OPTIMIZE}
     for module, table in tables.items():
         for foreign, ours in table.items():
             assert foreign not in module.__all__, foreign

@@ -2857,6 +2857,29 @@ def root(
     maxiter: int,
     restart: int,
 ) -> tuple[Any, Any, Tensor, Tensor, Tensor, Tensor]: ...
+def minimize(
+    fun: Callable[[Any], Any],
+    x0: Any,
+    method: str,
+    gtol: float | None,
+    maxiter: int,
+    history: int,
+) -> tuple[Any, Any, Tensor, Tensor, Tensor, Tensor]: ...
+def least_squares(
+    fun: Callable[[Any], Any],
+    x0: Any,
+    method: str,
+    rtol: float | None,
+    gtol: float | None,
+    maxiter: int,
+) -> tuple[Any, Any, Tensor, Tensor, Tensor, Tensor]: ...
+def lbfgs_begin(params: Any, history: int) -> list[Tensor]: ...
+def lbfgs_update(
+    fun: Callable[[Any], Any],
+    updates: Any,
+    state: tuple[Any, Any, Any, Any, Any],
+    params: Any,
+) -> tuple[Any, list[Tensor]]: ...
 def require_reached(status: list[Any], times: list[Any]) -> None: ...
 def require_converged(
     function: str, status: list[Any], iterations: list[Any], gradient_norms: list[Any]

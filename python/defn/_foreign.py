@@ -429,6 +429,7 @@ OPTIM = {
     "Adam": "dn.optim.adam(rate)",
     "AdamW": "dn.optim.adamw(rate)",
     "GradientTransformationExtraArgs": "dn.optim.GradientTransformation(init, update)",
+    "LBFGS": "dn.optim.lbfgs(fun)",
     "MultiSteps": "dn.optim.accumulate(optimizer, every)",
     "RMSprop": "dn.optim.rmsprop(rate)",
     "SGD": "dn.optim.sgd(rate)",
@@ -438,7 +439,26 @@ OPTIM = {
     "global_norm": "dn.tree.norm(updates)",
     "nadam": "dn.optim.adam(rate, nesterov=True)",
     "safe_increment": "dn.min(count, 2**31 - 2) + 1",
+    "scale_by_backtracking_linesearch": "dn.optim.lbfgs(fun)",
+    "scale_by_lbfgs": "dn.optim.lbfgs(fun)",
+    "scale_by_zoom_linesearch": "dn.optim.lbfgs(fun)",
     "set_to_zero": "dn.optim.scale(0.0)",
+}
+
+OPTIMIZE = {
+    "BFGS": "dn.optimize.minimize(fun, x0)",
+    "GaussNewton": 'dn.optimize.least_squares(fun, x0, method="gauss_newton")',
+    "LBFGS": 'dn.optimize.minimize(fun, x0, method="lbfgs")',
+    "LevenbergMarquardt": "dn.optimize.least_squares(fun, x0)",
+    "OptimizeResult": "dn.optimize.Result",
+    "OptimizeResults": "dn.optimize.Result",
+    "curve_fit": "dn.optimize.least_squares(residuals, x0, *data)",
+    "fmin_bfgs": "dn.optimize.minimize(fun, x0)",
+    "fmin_l_bfgs_b": 'dn.optimize.minimize(fun, x0, method="lbfgs")',
+    "fsolve": "dn.optimize.root(fun, x0)",
+    "leastsq": "dn.optimize.least_squares(fun, x0)",
+    "newton": "dn.optimize.root(fun, x0)",
+    "newton_krylov": 'dn.optimize.root(fun, x0, method="krylov")',
 }
 """Names of ``optax`` and ``torch.optim``, and what to write instead."""
 

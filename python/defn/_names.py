@@ -140,6 +140,7 @@ def unknown_name(where: str, name: str, module: ModuleType | None = None) -> Unk
         "linalg": _foreign.LINALG,
         "nn": _foreign.NN,
         "optim": _foreign.OPTIM,
+        "optimize": _foreign.OPTIMIZE,
         "random": _foreign.RANDOM,
         "tree": _foreign.TREE,
     }

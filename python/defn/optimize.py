@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from defn._core import Tensor
 
-__all__ = ["Result", "root"]
+__all__ = ["Result", "least_squares", "minimize", "root"]
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,107 @@ def root(
     call = _with(fun, args)
     found = _core.root(call, x0, method, rtol, atol, maxiter, restart)
     return Result(*found, function="root")
+
+
+@public
+def minimize(
+    fun: Callable[..., Any],
+    x0: Any,
+    /,
+    *args: Any,
+    method: Literal["bfgs", "lbfgs", "newton"] = "bfgs",
+    gtol: float | None = None,
+    maxiter: int = 1000,
+    history: int = 10,
+) -> Result:
+    """A minimum of a real number, a function of a container, near ``x0``.
+
+    ``fun(x, *args)`` returns the number. Steps go in a direction of descent, as far as a line
+    search for the strong Wolfe conditions says:
+
+    - ``"bfgs"`` keeps an approximate inverse of the Hessian, which suits up to some hundreds of
+      unknowns.
+    - ``"lbfgs"`` keeps the last ``history`` steps instead. It suits many unknowns.
+    - ``"newton"`` forms the Hessian, and takes the magnitudes of its eigenvalues, so that it
+      descends from saddles, too.
+
+    It has converged where no element of the gradient is greater than ``gtol``; without one this is
+    the root of the dtype's epsilon: 3e-4 for f32, 1e-8 for f64. It has converged, too, where
+    rounding of the number hides what a step would gain.
+
+    Source: Nocedal and Wright, Numerical Optimization, 2006, chapters 3, 6 and 7; Hager and Zhang,
+    A New Conjugate Gradient Method with Guaranteed Descent and an Efficient Line Search, 2005.
+
+    Shapes: any for ``x0``; ``fun`` returns a scalar.
+    Dtypes: floats and complex; integers become f32. Real and imaginary parts are separate unknowns.
+        The number is a float.
+    Grad: ``x`` has that of the zero of the gradient, to ``args`` and to what ``fun`` captures, in
+        both modes and of any order; none to ``x0``. It is NaN where the status is not 0. Its linear
+        systems, with the Hessian, are solved by LU, and for ``"lbfgs"`` by conjugate gradients.
+    Raises: ``ShapeError`` or ``DTypeError`` for a value that is no real scalar, ``OptionError`` for
+        an unknown method, a negative tolerance, a ``maxiter`` or ``history`` below 1, a container
+        without tensors, and for what is no function.
+
+    >>> def rosenbrock(x):
+    ...     return (1.0 - x["a"]) ** 2 + 100.0 * (x["b"] - x["a"] ** 2) ** 2
+    >>> start = {"a": dn.f64(-1.2), "b": dn.f64(1.0)}
+    >>> result = dn.optimize.minimize(rosenbrock, start).check()
+    >>> {name: round(float(x), 6) for name, x in result.x.items()}
+    {'a': 1.0, 'b': 1.0}
+    """
+    call = _with(fun, args)
+    found = _core.minimize(call, x0, method, gtol, maxiter, history)
+    return Result(*found, function="minimize")
+
+
+@public
+def least_squares(
+    fun: Callable[..., Any],
+    x0: Any,
+    /,
+    *args: Any,
+    method: Literal["lm", "gauss_newton"] = "lm",
+    rtol: float | None = None,
+    gtol: float | None = None,
+    maxiter: int = 500,
+) -> Result:
+    """A minimum of half the sum of squares of residuals, near ``x0``.
+
+    ``fun(x, *args)`` returns the residuals, in a container of any structure. The Jacobian is formed
+    column by column, and factored by QR:
+
+    - ``"lm"``, the method of Levenberg and Marquardt, damps steps.
+    - ``"gauss_newton"`` shortens them until the squares decrease, which suits small residuals.
+      There must be at least as many residuals as unknowns.
+
+    It has converged where the step that the linearization asks for is at most ``rtol`` times each
+    unknown, or where the cosine of the angle between the residuals and the range of the Jacobian is
+    at most ``gtol``; without them both are the two-thirds power of the dtype's epsilon: 2e-5 for
+    f32, 4e-11 for f64. So it does not depend on the units of unknowns and residuals.
+
+    Source: Moré, The Levenberg-Marquardt Algorithm: Implementation and Theory, 1978; Nielsen,
+    Damping Parameter in Marquardt's Method, 1999; Bates and Watts, A Relative Offset Orthogonality
+    Convergence Criterion for Nonlinear Least Squares, 1981.
+
+    Shapes: any.
+    Dtypes: floats and complex; integer unknowns become f32, residuals must not be integers. Real
+        and imaginary parts are separate.
+    Grad: as :func:`minimize`, with the second derivatives of the residuals.
+    Raises: ``DTypeError`` for residuals that are integers, ``OptionError`` for an unknown method,
+        fewer residuals than unknowns with ``"gauss_newton"``, a negative tolerance, a ``maxiter``
+        below 1, a container without tensors, and for what is no function.
+
+    >>> t = dn.tensor([0.0, 1.0, 2.0, 3.0])
+    >>> y = 2.0 * dn.exp(-0.5 * t)
+    >>> def residuals(x, t, y):
+    ...     return x["scale"] * dn.exp(-x["rate"] * t) - y
+    >>> result = dn.optimize.least_squares(residuals, {"scale": 1.0, "rate": 1.0}, t, y).check()
+    >>> {name: round(float(x), 4) for name, x in result.x.items()}
+    {'scale': 2.0, 'rate': 0.5}
+    """
+    call = _with(fun, args)
+    found = _core.least_squares(call, x0, method, rtol, gtol, maxiter)
+    return Result(*found, function="least_squares")
 
 
 def _with(fun: Callable[..., Any], args: tuple[Any, ...]) -> Callable[..., Any]:

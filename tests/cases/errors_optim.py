@@ -45,4 +45,34 @@ ROWS: list[tuple[str, str]] = [
     ("boundaries that descend", "dn.optim.join_schedules([lambda n: 1.0] * 3, [5, 3])"),
     ("an optimizer with another library's name", "dn.optim.nadam(0.1)"),
     ("an option of an optimizer with another name", "dn.optim.adam(0.1, beta1=0.9)"),
+    ("quasi-Newton steps without a function", "dn.optim.lbfgs(0.1)"),
+    ("quasi-Newton steps that remember none", "dn.optim.lbfgs(dn.sum, history=0)"),
+    (
+        "quasi-Newton steps without parameters",
+        "steps = dn.optim.lbfgs(dn.sum)\nsteps.update(v, steps.init(v))",
+    ),
+    (
+        "the state of another optimizer",
+        "steps = dn.optim.lbfgs(dn.sum)\nsteps.update(v, dn.optim.adam(0.1).init(v), v)",
+    ),
+    (
+        "the state of quasi-Newton steps of another model",
+        "steps = dn.optim.lbfgs(dn.sum)\nsteps.update(v, steps.init(v[:2]), v)",
+    ),
+    (
+        "gradients of another model for quasi-Newton steps",
+        "steps = dn.optim.lbfgs(dn.sum)\nsteps.update((v, v), steps.init(v), v)",
+    ),
+    (
+        "gradients of another shape for quasi-Newton steps",
+        "steps = dn.optim.lbfgs(dn.sum)\nsteps.update(v[:2], steps.init(v), v)",
+    ),
+    (
+        "quasi-Newton steps for several numbers",
+        "steps = dn.optim.lbfgs(dn.exp)\nsteps.update(v, steps.init(v), v)",
+    ),
+    (
+        "an optimizer with a line search, as in another library",
+        "dn.optim.scale_by_zoom_linesearch()",
+    ),
 ]

@@ -492,6 +492,8 @@ pub enum ErrorKind {
     )]
     GradOfMany { what: String },
 
+    #[error("{op}: the value of fun is {got}, it must be a float")]
+    ObjectiveDType { op: &'static str, got: TensorType },
     #[error("{op}: {stopped}, it must converge; {hint}")]
     NotConverged { op: &'static str, stopped: String, hint: &'static str },
 

@@ -37,6 +37,7 @@ use crate::{Expr, Exprs};
 mod adaptive;
 mod alias;
 mod guard;
+mod quasi_newton;
 mod scaling;
 mod schedule;
 
@@ -46,6 +47,7 @@ pub use adaptive::{
 };
 pub use alias::{Adam, AdamW, Lion, RmsProp, Sgd, adam, adamw, lion, rmsprop, sgd};
 pub use guard::{Accumulate, AccumulateState, ApplyIfFinite, FiniteState, accumulate, apply_if_finite};
+pub use quasi_newton::{Lbfgs, LbfgsState, lbfgs};
 pub use scaling::{
     AddDecayedWeights, Clip, ClipByGlobalNorm, Scale, ScaleBySchedule, ScheduleState, Trace, TraceState,
     add_decayed_weights, clip, clip_by_global_norm, scale, scale_by_learning_rate, scale_by_schedule, trace,

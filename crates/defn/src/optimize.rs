@@ -18,11 +18,13 @@
 //! ```
 
 use defn_core as core;
-use defn_core::builder::{self, Optimum};
-pub use defn_core::builder::{RootMethod, RootOptions};
+use defn_core::builder::{self, LinearFunction, Ops, Optimum};
+pub use defn_core::builder::{
+    LeastSquaresMethod, LeastSquaresOptions, MinimizeMethod, MinimizeOptions, RootMethod, RootOptions,
+};
 use defn_core::{Location, Result};
 
-use crate::control::{Exprs, refill, tensors};
+use crate::control::{Exprs, refill, results, tensors};
 use crate::expr::record;
 use crate::linalg::on_leaves;
 use crate::{Element, Expr, Leaf, Tensor, Tree, Visit};
@@ -133,6 +135,116 @@ pub fn root<A: Exprs>(fun: impl FnMut(A) -> A, x0: &A, options: &RootOptions) ->
         record(location, |ops| builder::root(ops, options, &start, &mut on_leaves("root", x0, fun)))
     });
     solution("root", outcome, x0, x0)
+}
+
+/// A minimum near `x0` of a real number, a function of a container.
+///
+/// Steps go in a direction of descent, as far as a line search for the strong Wolfe conditions says (Nocedal and Wright, Numerical
+/// Optimization, 2006, chapters 3, 6 and 7). [`MinimizeMethod::Bfgs`] suits up to some hundreds of unknowns, and
+/// [`MinimizeMethod::Lbfgs`] many; [`MinimizeMethod::Newton`] descends from saddles, too.
+///
+/// - Shapes: any for `x0`; the function gives a scalar. With vectorized axes each position iterates by itself.
+/// - Dtypes: floats and complex; integers become f32. The number is a float.
+/// - Gradient: that of the zero of the gradient, in both modes and of any order, to what the function captures. It is NaN where
+///   the status is not 0.
+///
+/// ```
+/// use defn::optimize::{MinimizeOptions, minimize};
+/// use defn::prelude::*;
+///
+/// let solve = jit(|start: (Expr, Expr)| {
+///     minimize(
+///         |(a, b): (Expr, Expr)| {
+///             let (slow, steep) = (1.0 - &a, b - &a * &a);
+///             &slow * &slow + 100.0 * (&steep * &steep)
+///         },
+///         &start,
+///         &MinimizeOptions::default(),
+///     )
+/// });
+/// let start = (Tensor::from_slice(&[-1.2_f64], [])?, Tensor::from_slice(&[1.0_f64], [])?);
+/// let (a, b) = solve.call(start)?.check()?.x;
+/// assert!((a.item::<f64>()? - 1.0).abs() < 1e-6 && (b.item::<f64>()? - 1.0).abs() < 1e-6);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// A value that is no real scalar (`Shape`, `DType`) and options out of range (`Option`). The error comes out of
+/// [`Jit::call`](crate::Jit::call).
+#[track_caller]
+pub fn minimize<A: Exprs>(
+    fun: impl FnMut(A) -> Expr,
+    x0: &A,
+    options: &MinimizeOptions,
+) -> Solution<Expr, A, Expr> {
+    found("minimize", fun, x0, |ops, start, function| builder::minimize(ops, options, start, function))
+}
+
+/// A minimum near `x0` of half the sum of squares of residuals, a function from a container to one of any structure.
+///
+/// [`LeastSquaresMethod::LevenbergMarquardt`] damps steps (Moré, The Levenberg-Marquardt Algorithm: Implementation and Theory,
+/// 1978); [`LeastSquaresMethod::GaussNewton`] shortens them. Both factor the Jacobian by QR.
+///
+/// - Shapes: any. With vectorized axes each position iterates by itself.
+/// - Dtypes: floats and complex; integer unknowns become f32.
+/// - Gradient: as [`minimize`], with the second derivatives of the residuals.
+///
+/// ```
+/// use defn::optimize::{LeastSquaresOptions, least_squares};
+/// use defn::prelude::*;
+///
+/// // The decay 2 exp(-t / 2).
+/// let fit = jit(|(start, t, y): ((Expr, Expr), Expr, Expr)| {
+///     let residuals = |(scale, rate): (Expr, Expr)| scale * (-rate * &t).exp() - &y;
+///     least_squares(residuals, &start, &LeastSquaresOptions::default())
+/// });
+/// let t = Tensor::from_slice(&[0.0_f32, 1.0, 2.0, 3.0], [4])?;
+/// let y = Tensor::from_slice(&[0.0_f32, 1.0, 2.0, 3.0].map(|t| 2.0 * (-0.5 * t).exp()), [4])?;
+/// let start = (Tensor::scalar(1.0)?, Tensor::scalar(1.0)?);
+/// let (scale, rate) = fit.call((start, t, y))?.check()?.x;
+/// assert!((scale.item::<f32>()? - 2.0).abs() < 1e-4 && (rate.item::<f32>()? - 0.5).abs() < 1e-4);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// Residuals that are integers (`DType`), fewer residuals than unknowns for [`LeastSquaresMethod::GaussNewton`] and options out
+/// of range (`Option`). The error comes out of [`Jit::call`](crate::Jit::call).
+#[track_caller]
+pub fn least_squares<A: Exprs, R: Exprs>(
+    fun: impl FnMut(A) -> R,
+    x0: &A,
+    options: &LeastSquaresOptions,
+) -> Solution<Expr, A, R> {
+    found("least_squares", fun, x0, |ops, start, function| {
+        builder::least_squares(ops, options, start, function)
+    })
+}
+
+/// What a search with a function to containers of another structure finds.
+#[track_caller]
+fn found<A: Exprs, R: Exprs>(
+    name: &'static str,
+    mut fun: impl FnMut(A) -> R,
+    x0: &A,
+    search: impl FnOnce(&mut Ops, &[core::Tensor], LinearFunction<'_>) -> Result<Optimum>,
+) -> Solution<Expr, A, R> {
+    let location = Location::caller();
+    let mut form = None;
+    let outcome = tensors(x0).and_then(|start| {
+        record(location, |ops| {
+            search(ops, &start, &mut |_, leaves| {
+                let value = fun(refill(x0, Ok(leaves.to_vec())));
+                let leaves = results(&value);
+                form = Some(value);
+                leaves
+            })
+        })
+    });
+    // Where the function was not called, the structure of its value is that for errors.
+    let form = form.unwrap_or_else(|| {
+        fun(refill(x0, outcome.as_ref().map(|found| found.x.clone()).map_err(Clone::clone)))
+    });
+    solution(name, outcome, x0, &form)
 }
 
 /// The fields of an outcome, with the error in each if there is one.

@@ -21,11 +21,13 @@ from typing import TYPE_CHECKING
 
 from defn.optim import alias as _alias
 from defn.optim import guard as _guard
+from defn.optim import quasi_newton as _quasi_newton
 from defn.optim import scaling as _scaling
 from defn.optim import schedule as _schedule
 from defn.optim import transformation as _transformation
 from defn.optim.alias import *
 from defn.optim.guard import *
+from defn.optim.quasi_newton import *
 from defn.optim.scaling import *
 from defn.optim.schedule import *
 from defn.optim.transformation import *
@@ -33,6 +35,7 @@ from defn.optim.transformation import *
 __all__: list[str] = []
 __all__ += _alias.__all__
 __all__ += _guard.__all__
+__all__ += _quasi_newton.__all__
 __all__ += _scaling.__all__
 __all__ += _schedule.__all__
 __all__ += _transformation.__all__

@@ -21,6 +21,7 @@ pub(crate) mod fourier;
 mod graph;
 mod implicit;
 mod index;
+mod lbfgs;
 mod linalg;
 mod loops;
 mod matrix;
@@ -61,6 +62,7 @@ pub use fourier::{BuildFourier, FFT_EPS, FftLength, FftNorm};
 pub(crate) use implicit::{ImplicitRule, with_condition};
 pub use implicit::{LinearFunction, LinearMap, LinearOptions, implicit, linear_solve};
 pub use index::BuildIndex;
+pub use lbfgs::{LbfgsState, lbfgs_begin, lbfgs_update};
 pub use linalg::{BuildLinalg, Contracted};
 pub use loops::{LoopOptions, MOST_SNAPSHOTS, promoted_dtype, while_};
 pub use matrix::{BuildMatrix, NormOrder};
@@ -74,7 +76,10 @@ pub use ops::{
     Host, Ops, Source, common_backend, fast_path, matmul_fast_path, move_to_common_backend, view_fast_path,
 };
 pub use optim::BuildOptim;
-pub use optimize::{Optimum, RootMethod, RootOptions, require_converged, root};
+pub use optimize::{
+    LeastSquaresMethod, LeastSquaresOptions, MinimizeMethod, MinimizeOptions, Optimum, RootMethod,
+    RootOptions, least_squares, minimize, require_converged, root,
+};
 pub use order::BuildOrder;
 pub use quantile::{BuildQuantile, QuantileMethod};
 pub use reduce::BuildReduce;

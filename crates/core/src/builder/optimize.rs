@@ -3,6 +3,7 @@
 use super::draft::Draft;
 use super::implicit::{at_least_one, coarsest_epsilon, like_unknowns, require_tolerances, traced};
 use super::{BuildControl, BuildElementwise, BuildShape, LinearFunction, LinearOptions, Ops};
+use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::grad::region::Draft as RegionDraft;
 use crate::graph::Value;
@@ -91,13 +92,202 @@ pub fn root(
         RootMethod::Newton => (Search::Newton, LinearOptions::dense()),
         RootMethod::Krylov { restart } => (Search::Krylov(restart), LinearOptions::gmres(restart)),
     };
-    let limits = limits(op, &x0, options.rtol, options.atol, options.maxiter)?;
+    let limits = limits(op, &x0, (options.rtol, options.atol, None), options.maxiter)?;
     let kind = Kind { search, limits, derivative };
     solved(ops, op, kind, &x0, ("the value of fun", function), like_unknowns)
 }
 
+/// An algorithm for minima.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MinimizeMethod {
+    /// BFGS, which keeps an approximate inverse of the Hessian.
+    Bfgs,
+    /// L-BFGS, which keeps the last steps.
+    Lbfgs {
+        /// The number of steps that are kept.
+        history: usize,
+    },
+    /// Newton's method with the Hessian.
+    Newton,
+}
+
+impl MinimizeMethod {
+    /// The names of the algorithms.
+    pub const NAMES: &'static [&'static str] = &["bfgs", "lbfgs", "newton"];
+
+    /// The algorithm of a name. `history` is that of `lbfgs`.
+    pub fn of_name(name: &str, history: usize) -> Option<MinimizeMethod> {
+        match name {
+            "bfgs" => Some(MinimizeMethod::Bfgs),
+            "lbfgs" => Some(MinimizeMethod::Lbfgs { history }),
+            "newton" => Some(MinimizeMethod::Newton),
+            _ => None,
+        }
+    }
+}
+
+/// The options of [`minimize`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MinimizeOptions {
+    /// The algorithm.
+    pub method: MinimizeMethod,
+    /// The magnitude of a gradient that counts as zero; without one the root of the dtype's epsilon.
+    pub gtol: Option<f64>,
+    /// The maximum number of iterations.
+    pub maxiter: i64,
+}
+
+impl Default for MinimizeOptions {
+    /// BFGS.
+    fn default() -> MinimizeOptions {
+        MinimizeOptions { method: MinimizeMethod::Bfgs, gtol: None, maxiter: 1000 }
+    }
+}
+
+/// A minimum near `x0` of a function, whose value is a real scalar.
+///
+/// # Errors
+/// Another value, options out of range, and the errors of the function.
+pub fn minimize(
+    ops: &mut Ops,
+    options: &MinimizeOptions,
+    x0: &[Tensor],
+    function: LinearFunction<'_>,
+) -> Result<Optimum> {
+    let op = "minimize";
+    require_tolerances(op, &[("gtol", options.gtol)])?;
+    let x0 = unknowns(ops, op, x0)?;
+    let (search, derivative) = match options.method {
+        MinimizeMethod::Bfgs => (Search::Bfgs, LinearOptions::dense()),
+        MinimizeMethod::Newton => (Search::NewtonMinimum, LinearOptions::dense()),
+        MinimizeMethod::Lbfgs { history } => {
+            let history = at_least_one(op, "history", i64::try_from(history).ok())?.unwrap_or(1);
+            (Search::Lbfgs(history), LinearOptions::cg())
+        }
+    };
+    let gtol = options.gtol.unwrap_or_else(|| coarsest_epsilon(&x0).sqrt());
+    let limits = limits(op, &x0, (None, 0.0, Some(gtol)), options.maxiter)?;
+    let kind = Kind { search, limits, derivative };
+    solved(ops, op, kind, &x0, ("the value of fun", function), real_scalar)
+}
+
+/// The type of a number to be minimized.
+pub(super) fn real_scalar(
+    op: &'static str,
+    what: &'static str,
+    at: &[Tensor],
+    draft: &Draft,
+) -> Result<Vec<TensorType>> {
+    let dtype = at.iter().map(|x| x.ty().dtype.to_real()).fold(DType::F32, DType::merge);
+    if draft.results.len() != 1 {
+        return Err(ErrorKind::RegionResults { op, what, got: draft.results.len(), expected: 1 }.into());
+    }
+    let ty = draft.result_type(0, dtype);
+    if ty.shape.rank() != 0 {
+        return Err(ErrorKind::NotScalar { op, what, got: ty }.into());
+    }
+    if !ty.dtype.is_float() {
+        return Err(ErrorKind::ObjectiveDType { op, got: ty }.into());
+    }
+    Ok(vec![ty])
+}
+
+/// An algorithm for least squares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeastSquaresMethod {
+    /// That of Levenberg and Marquardt, which damps steps.
+    LevenbergMarquardt,
+    /// That of Gauss and Newton, which shortens steps.
+    GaussNewton,
+}
+
+impl LeastSquaresMethod {
+    /// The names of the algorithms.
+    pub const NAMES: &'static [&'static str] = &["lm", "gauss_newton"];
+
+    /// The algorithm of a name.
+    pub fn of_name(name: &str) -> Option<LeastSquaresMethod> {
+        match name {
+            "lm" => Some(LeastSquaresMethod::LevenbergMarquardt),
+            "gauss_newton" => Some(LeastSquaresMethod::GaussNewton),
+            _ => None,
+        }
+    }
+}
+
+/// The options of [`least_squares`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LeastSquaresOptions {
+    /// The algorithm.
+    pub method: LeastSquaresMethod,
+    /// The tolerance of the step that the linearization asks for, relative to each unknown; without one the two-thirds power of
+    /// the dtype's epsilon.
+    pub rtol: Option<f64>,
+    /// The cosine of the residuals and the range of the Jacobian that counts as zero; without one the two-thirds power of the
+    /// dtype's epsilon.
+    pub gtol: Option<f64>,
+    /// The maximum number of iterations.
+    pub maxiter: i64,
+}
+
+impl Default for LeastSquaresOptions {
+    /// The method of Levenberg and Marquardt.
+    fn default() -> LeastSquaresOptions {
+        let method = LeastSquaresMethod::LevenbergMarquardt;
+        LeastSquaresOptions { method, rtol: None, gtol: None, maxiter: 500 }
+    }
+}
+
+/// A minimum near `x0` of the sum of squared magnitudes of a function's values, the residuals.
+///
+/// # Errors
+/// Residuals that are integers, fewer residuals than unknowns for [`LeastSquaresMethod::GaussNewton`], options out of range, and
+/// the errors of the function.
+pub fn least_squares(
+    ops: &mut Ops,
+    options: &LeastSquaresOptions,
+    x0: &[Tensor],
+    function: LinearFunction<'_>,
+) -> Result<Optimum> {
+    let op = "least_squares";
+    require_tolerances(op, &[("rtol", options.rtol), ("gtol", options.gtol)])?;
+    let x0 = unknowns(ops, op, x0)?;
+    let search = match options.method {
+        LeastSquaresMethod::LevenbergMarquardt => Search::LevenbergMarquardt,
+        LeastSquaresMethod::GaussNewton => Search::GaussNewton,
+    };
+    let limits = limits(op, &x0, (options.rtol, 0.0, options.gtol), options.maxiter)?;
+    let kind = Kind { search, limits, derivative: LinearOptions::dense() };
+    let types = |op, _, at: &[Tensor], draft: &Draft| residuals(op, options.method, at, draft);
+    solved(ops, op, kind, &x0, ("the value of fun", function), types)
+}
+
+/// The types of residuals.
+fn residuals(
+    op: &'static str,
+    method: LeastSquaresMethod,
+    at: &[Tensor],
+    draft: &Draft,
+) -> Result<Vec<TensorType>> {
+    let dtype = at.iter().map(|x| x.ty().dtype).fold(DType::F32, DType::merge);
+    let types: Vec<TensorType> =
+        (0..draft.results.len()).map(|leaf| draft.result_type(leaf, dtype)).collect();
+    if let Some(ty) = types.iter().find(|ty| !ty.dtype.is_inexact()) {
+        return Err(ErrorKind::SolverDType { op, got: ty.clone() }.into());
+    }
+    let count = |ty: &TensorType| ty.shape.size() * (1 + usize::from(ty.dtype.is_complex()));
+    let (rows, columns): (usize, usize) =
+        (types.iter().map(count).sum(), at.iter().map(|x| count(x.ty())).sum());
+    if rows < columns && method == LeastSquaresMethod::GaussNewton {
+        let given = format!("\"gauss_newton\" for {rows} residuals and {columns} unknowns");
+        let required = "\"lm\" where there are fewer residuals than unknowns".to_owned();
+        return Err(ErrorKind::OptionValue { op, option: "method", given, required }.into());
+    }
+    Ok(types)
+}
+
 /// The unknowns as floats.
-fn unknowns(ops: &mut Ops, op: &'static str, x0: &[Tensor]) -> Result<Vec<Tensor>> {
+pub(super) fn unknowns(ops: &mut Ops, op: &'static str, x0: &[Tensor]) -> Result<Vec<Tensor>> {
     if x0.is_empty() {
         let (given, required) = ("without a tensor".to_owned(), "a container of tensors".to_owned());
         return Err(ErrorKind::OptionValue { op, option: "x0", given, required }.into());
@@ -105,10 +295,16 @@ fn unknowns(ops: &mut Ops, op: &'static str, x0: &[Tensor]) -> Result<Vec<Tensor
     x0.iter().map(|x| ops.as_type(x, x.ty().dtype.to_float())).collect()
 }
 
-fn limits(op: &'static str, x0: &[Tensor], rtol: Option<f64>, atol: f64, maxiter: i64) -> Result<Limits> {
-    let rtol = rtol.unwrap_or_else(|| coarsest_epsilon(x0).powf(2.0 / 3.0));
+fn limits(
+    op: &'static str,
+    x0: &[Tensor],
+    (rtol, atol, gtol): (Option<f64>, f64, Option<f64>),
+    maxiter: i64,
+) -> Result<Limits> {
+    let fine = coarsest_epsilon(x0).powf(2.0 / 3.0);
+    let (rtol, gtol) = (rtol.unwrap_or(fine), gtol.unwrap_or(fine));
     let maxiter = at_least_one(op, "maxiter", Some(maxiter))?.unwrap_or(1);
-    Ok(Limits { rtol: Tolerance(rtol), atol: Tolerance(atol), maxiter })
+    Ok(Limits { rtol: Tolerance(rtol), atol: Tolerance(atol), gtol: Tolerance(gtol), maxiter })
 }
 
 /// What is wanted, when it is found, and how the derivative is solved for.

@@ -91,6 +91,7 @@ impl ErrorKind {
             | IndicesDType { .. }
             | ForeignElements { .. }
             | SolverDType { .. }
+            | ObjectiveDType { .. }
             | TangentDType { .. }
             | StoredDType { .. } => ErrorClass::DType,
             SolverResult { got, expected, .. } if got.dtype != expected.dtype => ErrorClass::DType,

@@ -1,4 +1,4 @@
-//! Newton's method, whose steps are shortened until the residuals decrease.
+//! Newton's method and that of Gauss and Newton, whose steps are shortened until the residuals decrease.
 //!
 //! A step is accepted when the squared norm of the residuals decreases by a part of what the linearization predicts (Armijo,
 //! Minimization of Functions Having Lipschitz Continuous First Partial Derivatives, 1966). The next length is that of the
@@ -32,6 +32,7 @@ pub(super) fn run(
 ) -> Result<Ended> {
     let lanes = function.unknowns.lanes();
     let r = function.value(graph, captures, x)?;
+    let r = graph.as_type(r, function.unknowns.dtype())?;
     let start = state::counters(graph, lanes, RUNNING)?;
     let (finite, solved) = (state::all_finite(graph, r)?, is_solved(graph, r, limits)?);
     let nonfinite = graph.logical_not(finite)?;
@@ -50,9 +51,22 @@ pub(super) fn run(
             };
             let step = direction.step(graph, function, captures, x, r)?;
             let running = graph.equal(status, RUNNING)?;
-            let found = search(graph, function, captures, (x, r, &step), running, evaluations)?;
+            let settled = match step.stationary {
+                Some(cosine) => {
+                    let settled = graph.less_equal(cosine, limits.gtol.0)?;
+                    graph.logical_and(running, settled)?
+                }
+                None => state::nobody(graph, lanes)?,
+            };
+            let tries = graph.logical_not(settled)?;
+            let tries = graph.logical_and(running, tries)?;
+            let found = search(graph, function, captures, (x, r, &step), tries, evaluations)?;
 
             let failed = graph.logical_not(found.accepted)?;
+            let hidden = match step.stationary {
+                Some(cosine) => is_hidden(graph, failed, cosine)?,
+                None => state::nobody(graph, lanes)?,
+            };
             let next = vectors::choose(graph, found.accepted, found.x, x)?;
             let residual = vectors::choose(graph, found.accepted, found.r, r)?;
             let magnitudes = graph.abs(next)?;
@@ -73,13 +87,15 @@ pub(super) fn run(
             let finite = graph.logical_and(finite, known)?;
             let nonfinite = graph.logical_not(finite)?;
             let conditions = [
+                (settled, CONVERGED),
                 (nonfinite, NONFINITE),
                 (solved, CONVERGED),
                 (arrived, CONVERGED),
                 (rounded, CONVERGED),
+                (hidden, CONVERGED),
                 (failed, STUCK),
             ];
-            let iterations = state::counted(graph, iterations, running)?;
+            let iterations = state::counted(graph, iterations, tries)?;
             let status = state::decided(graph, status, &conditions)?;
             Ok(vec![graph.add(trips, 1)?, status, next, residual, largest, iterations, found.evaluations])
         },
@@ -99,6 +115,17 @@ pub(super) fn run(
 fn is_solved(graph: &mut Graph, r: Value, limits: &Limits) -> Result<Value> {
     let most = state::greatest(graph, r)?;
     graph.less_equal(most, limits.atol.0)
+}
+
+/// The cosine of the residuals and the range of the Jacobian, in units of the root of the epsilon, from which on rounding hides a
+/// decrease.
+const HIDDEN: f64 = 10.0;
+
+/// Whether rounding hides a decrease of the squares, where none was found.
+pub(super) fn is_hidden(graph: &mut Graph, failed: Value, cosine: Value) -> Result<Value> {
+    let epsilon = graph.ty(cosine).dtype.epsilon().to_f64();
+    let small = graph.less_equal(cosine, HIDDEN * epsilon.sqrt())?;
+    graph.logical_and(failed, small)
 }
 
 /// Whether a step is small for each unknown. One that goes to zero is compared with what it was.
@@ -173,6 +200,7 @@ fn search(
             };
             let candidate = vectors::add_scaled(graph, x, length, p)?;
             let r = function.value(graph, captures, candidate)?;
+            let r = graph.as_type(r, dtype)?;
             let size = state::norm(graph, r)?;
             let ratio = graph.divide(size, norm)?;
             let ratio = graph.multiply(ratio, ratio)?;

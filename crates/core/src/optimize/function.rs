@@ -115,6 +115,22 @@ impl<'a> Function<'a> {
         Ok(last[1])
     }
 
+    /// The region of the gradient of half the squared norm of the results.
+    pub(super) fn gradient_of_squares(&self) -> Result<Arc<Region>> {
+        let wrt: Vec<usize> = (0..self.unknown_count()).collect();
+        let pullback = vjp_region(&self.region, &wrt)?;
+        let mut draft = Draft::new();
+        let inputs: Vec<Value> = self.region.inputs().iter().map(|ty| draft.input(ty.clone())).collect();
+        let residuals = region::inline(&mut draft.graph, &self.region, &inputs)?;
+        let mut arguments = inputs;
+        let given = arguments.len();
+        for (residual, ty) in residuals.into_iter().zip(&pullback.inputs()[given..]) {
+            arguments.push(region::convert(&mut draft.graph, residual, ty.dtype)?);
+        }
+        let gradient = region::inline(&mut draft.graph, &pullback, &arguments)?;
+        Ok(Arc::new(draft.close(self.region.parameter_count(), &gradient)?))
+    }
+
     /// The coordinates of tangents of the unknowns.
     pub(super) fn widened(&self) -> Coordinates {
         Coordinates::new(widened(self.unknowns.types()), self.lanes, false)

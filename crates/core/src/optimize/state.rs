@@ -26,6 +26,8 @@ pub(crate) struct Limits {
     pub(crate) rtol: Tolerance,
     /// The absolute tolerance of the residuals.
     pub(crate) atol: Tolerance,
+    /// The tolerance of the gradient: its greatest magnitude, or the cosine of the residuals and the range of the Jacobian.
+    pub(crate) gtol: Tolerance,
     /// The maximum number of iterations.
     pub(crate) maxiter: usize,
 }
@@ -87,6 +89,12 @@ pub(super) fn counters(graph: &mut Graph, lanes: usize, count: i64) -> Result<Va
 pub(super) fn nobody(graph: &mut Graph, lanes: usize) -> Result<Value> {
     let zeros = counters(graph, lanes, 0)?;
     graph.not_equal(zeros, 0)
+}
+
+/// A mask that holds for each lane.
+pub(super) fn everybody(graph: &mut Graph, lanes: usize) -> Result<Value> {
+    let zeros = counters(graph, lanes, 0)?;
+    graph.equal(zeros, 0)
 }
 
 /// The greatest magnitudes, NaN where an element is NaN.

@@ -1,11 +1,13 @@
-//! Steps that make linearized residuals zero.
+//! Steps that make linearized residuals zero, or as small as they can be.
 
 use super::function::Function;
 use super::state;
 use crate::builder::{BuildCreate, BuildElementwise, BuildLinalg, BuildMatrix, BuildReduce, BuildShape};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Value};
 use crate::op::{LinearMethod, LinearSolver, QrMode, Tolerance, Transform};
+use crate::scalar::Number;
 use crate::shape::Shape;
 use crate::solvers::{Problem, iteration, vectors};
 
@@ -24,6 +26,8 @@ pub(super) enum Direction {
         /// The products of a cycle.
         restart: usize,
     },
+    /// By QR of the Jacobian, which has as many rows as columns or more.
+    Qr,
 }
 
 /// A step.
@@ -33,6 +37,9 @@ pub(super) struct Step {
     pub(super) image: Value,
     /// Where the step is what was wanted, so that its length says how far the end is. Elsewhere the Jacobian is singular.
     pub(super) exact: Value,
+    /// The cosine of the residuals and the range of the Jacobian, which is 0 at a minimum of their norm. `None` where zeros
+    /// are wanted.
+    pub(super) stationary: Option<Value>,
 }
 
 impl Direction {
@@ -53,6 +60,14 @@ impl Direction {
                 let p = graph.solve(jacobian, rhs)?;
                 let (p, _) = or_damped(graph, jacobian, r, p)?;
                 zeroing(graph, r, p, |graph, p| product(graph, jacobian, p))
+            }
+            Direction::Qr => {
+                let jacobian = function.jacobian(graph, captures, x)?;
+                let reduced = Reduced::new(graph, jacobian, r)?;
+                let whole = reduced.step(graph)?;
+                let (p, exact) = or_damped(graph, jacobian, r, whole)?;
+                let stationary = Some(reduced.offset(graph, r)?);
+                Ok(Step { p, image: product(graph, jacobian, p)?, exact, stationary })
             }
         }
     }
@@ -94,7 +109,7 @@ fn zeroing(
     let rest = graph.add(image, r)?;
     let (rest, norm) = (state::norm(graph, rest)?, state::norm(graph, r)?);
     let small = graph.multiply(norm, 0.1)?;
-    Ok(Step { p, image, exact: graph.less_equal(rest, small)? })
+    Ok(Step { p, image, exact: graph.less_equal(rest, small)?, stationary: None })
 }
 
 /// The products of matrices and vectors.
@@ -107,26 +122,68 @@ pub(super) fn transposed_product(graph: &mut Graph, matrix: Value, x: Value) -> 
     graph.dot_general(matrix, 1, 0, x, 1, 0)
 }
 
-/// The steps with the least `|J p + r|`, by QR.
-fn least_squares(graph: &mut Graph, jacobian: Value, r: Value) -> Result<Value> {
-    let (q, triangle) = graph.qr(jacobian, QrMode::Reduced, 0.0)?;
-    let rhs = transposed_product(graph, q, r)?;
-    let p = graph.triangular_solve(triangle, rhs, false, true, Transform::None)?;
-    graph.negate(p)
+/// A problem of least squares, `|J p + r|`, as one of as many equations as unknowns, by QR: no product of the Jacobian with
+/// itself loses digits.
+pub(super) struct Reduced {
+    triangle: Value,
+    rhs: Value,
 }
 
-/// The steps with the least `|J p + r|^2 + |w p|^2`, by QR of the Jacobian above the diagonal matrix of `w`: no product of the
-/// Jacobian with itself loses digits.
-pub(super) fn damped(graph: &mut Graph, jacobian: Value, r: Value, weights: Value) -> Result<Value> {
-    let ty = graph.ty(weights).clone();
-    let &[lanes, n] = ty.shape.sizes() else { unreachable!("a vector for each lane") };
-    let eye = graph.eye(Shape::new(&[lanes, n, n]), ty.dtype)?;
-    let rows = graph.new_axis(weights, 2, None)?;
-    let diagonal = graph.multiply(eye, rows)?;
-    let matrix = graph.concatenate(&[jacobian, diagonal], 1)?;
-    let zeros = graph.full(Shape::new(&[lanes, n]), ty.dtype, 0)?;
-    let rhs = graph.concatenate(&[r, zeros], 1)?;
-    least_squares(graph, matrix, rhs)
+impl Reduced {
+    /// The problem of a triangle and a right-hand side.
+    pub(super) fn of(triangle: Value, rhs: Value) -> Reduced {
+        Reduced { triangle, rhs }
+    }
+
+    /// The triangle and the right-hand side.
+    pub(super) fn parts(&self) -> (Value, Value) {
+        (self.triangle, self.rhs)
+    }
+
+    pub(super) fn new(graph: &mut Graph, jacobian: Value, r: Value) -> Result<Reduced> {
+        let ty = graph.ty(jacobian).clone();
+        let &[lanes, m, n] = ty.shape.sizes() else { unreachable!("a matrix for each lane") };
+        let (mut matrix, mut rhs) = (jacobian, r);
+        if m < n {
+            let rows = graph.full(Shape::new(&[lanes, n - m, n]), ty.dtype, 0)?;
+            let zeros = graph.full(Shape::new(&[lanes, n - m]), ty.dtype, 0)?;
+            matrix = graph.concatenate(&[matrix, rows], 1)?;
+            rhs = graph.concatenate(&[rhs, zeros], 1)?;
+        }
+        let (q, triangle) = graph.qr(matrix, QrMode::Reduced, 0.0)?;
+        Ok(Reduced { triangle, rhs: transposed_product(graph, q, rhs)? })
+    }
+
+    /// The steps with the least `|J p + r|`: infinite or NaN where the Jacobian has dependent columns.
+    pub(super) fn step(&self, graph: &mut Graph) -> Result<Value> {
+        // A zero on the diagonal would be an error where the values are known.
+        let ty = graph.ty(self.triangle).clone();
+        let (eye, zero) = (graph.eye(ty.shape, DType::Bool)?, graph.equal(self.triangle, 0)?);
+        let singular = graph.logical_and(eye, zero)?;
+        let triangle = graph.select(singular, Number::Float(f64::NAN), self.triangle)?;
+        let p = graph.triangular_solve(triangle, self.rhs, false, true, Transform::None)?;
+        graph.negate(p)
+    }
+
+    /// The steps with the least `|J p + r|^2 + |w p|^2`.
+    pub(super) fn damped(&self, graph: &mut Graph, weights: Value) -> Result<Value> {
+        let ty = graph.ty(weights).clone();
+        let &[lanes, n] = ty.shape.sizes() else { unreachable!("a vector for each lane") };
+        let eye = graph.eye(Shape::new(&[lanes, n, n]), ty.dtype)?;
+        let rows = graph.new_axis(weights, 2, None)?;
+        let diagonal = graph.multiply(eye, rows)?;
+        let matrix = graph.concatenate(&[self.triangle, diagonal], 1)?;
+        let zeros = graph.full(Shape::new(&[lanes, n]), ty.dtype, 0)?;
+        let rhs = graph.concatenate(&[self.rhs, zeros], 1)?;
+        Reduced::new(graph, matrix, rhs)?.step(graph)
+    }
+
+    /// The cosine of the residuals and the range of the Jacobian (Bates and Watts, A Relative Offset Orthogonality Convergence
+    /// Criterion for Nonlinear Least Squares, 1981).
+    pub(super) fn offset(&self, graph: &mut Graph, r: Value) -> Result<Value> {
+        let (inside, whole) = (state::norm(graph, self.rhs)?, state::norm(graph, r)?);
+        vectors::quotient(graph, inside, whole)
+    }
 }
 
 /// The steps, and where one is not finite because the Jacobian is singular, one that is damped a little.
@@ -143,6 +200,6 @@ fn or_damped(graph: &mut Graph, jacobian: Value, r: Value, p: Value) -> Result<(
     let weight = graph.select(zero, 1, weight)?;
     let weights = graph.ones_like(p)?;
     let weights = vectors::scale(graph, weight, weights)?;
-    let regular = damped(graph, jacobian, r, weights)?;
+    let regular = Reduced::new(graph, jacobian, r)?.damped(graph, weights)?;
     Ok((vectors::choose(graph, finite, p, regular)?, finite))
 }
