@@ -180,7 +180,8 @@ pub(super) fn real_scalar(
 ) -> Result<Vec<TensorType>> {
     let dtype = at.iter().map(|x| x.ty().dtype.to_real()).fold(DType::F32, DType::merge);
     if draft.results.len() != 1 {
-        return Err(ErrorKind::RegionResults { op, what, got: draft.results.len(), expected: 1 }.into());
+        let (what, got) = ("function", draft.results.len());
+        return Err(ErrorKind::RegionResults { op, what, got, expected: 1 }.into());
     }
     let ty = draft.result_type(0, dtype);
     if ty.shape.rank() != 0 {

@@ -51,14 +51,14 @@ pub(super) fn run(
             };
             let step = direction.step(graph, function, captures, x, r)?;
             let running = graph.equal(status, RUNNING)?;
-            let settled = match step.stationary {
+            let done = match step.stationary {
                 Some(cosine) => {
-                    let settled = graph.less_equal(cosine, limits.gtol.0)?;
-                    graph.logical_and(running, settled)?
+                    let done = graph.less_equal(cosine, limits.gtol.0)?;
+                    graph.logical_and(running, done)?
                 }
                 None => state::nobody(graph, lanes)?,
             };
-            let tries = graph.logical_not(settled)?;
+            let tries = graph.logical_not(done)?;
             let tries = graph.logical_and(running, tries)?;
             let found = search(graph, function, captures, (x, r, &step), tries, evaluations)?;
 
@@ -87,7 +87,7 @@ pub(super) fn run(
             let finite = graph.logical_and(finite, known)?;
             let nonfinite = graph.logical_not(finite)?;
             let conditions = [
-                (settled, CONVERGED),
+                (done, CONVERGED),
                 (nonfinite, NONFINITE),
                 (solved, CONVERGED),
                 (arrived, CONVERGED),

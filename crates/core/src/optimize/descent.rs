@@ -55,8 +55,8 @@ impl Method<'_> {
         let (f, g) = objective.evaluate(graph, captures, x)?;
         let start = state::counters(graph, lanes, RUNNING)?;
         let nonfinite = is_nonfinite(graph, f, g)?;
-        let settled = is_settled(graph, g, limits)?;
-        let status = state::decided(graph, start, &[(nonfinite, NONFINITE), (settled, CONVERGED)])?;
+        let done = is_flat(graph, g, limits)?;
+        let status = state::decided(graph, start, &[(nonfinite, NONFINITE), (done, CONVERGED)])?;
         let (none, one) = (state::counters(graph, lanes, 0)?, state::counters(graph, lanes, 1)?);
         let fresh = state::everybody(graph, lanes)?;
         let trips = graph.constant(DType::S32, 0)?;
@@ -80,9 +80,9 @@ impl Method<'_> {
                 let found = &next.found;
                 let hidden = is_hidden(graph, x, (f, found.f), (g, found.g), next.slope, dtype)?;
                 let nonfinite = is_nonfinite(graph, found.f, found.g)?;
-                let settled = is_settled(graph, found.g, limits)?;
+                let done = is_flat(graph, found.g, limits)?;
                 let conditions =
-                    [(nonfinite, NONFINITE), (settled, CONVERGED), (hidden, CONVERGED), (next.stuck, STUCK)];
+                    [(nonfinite, NONFINITE), (done, CONVERGED), (hidden, CONVERGED), (next.stuck, STUCK)];
                 let mut state = vec![
                     graph.add(trips, 1)?,
                     state::decided(graph, status, &conditions)?,
@@ -161,7 +161,7 @@ fn is_nonfinite(graph: &mut Graph, f: Value, g: Value) -> Result<Value> {
     graph.logical_not(finite)
 }
 
-fn is_settled(graph: &mut Graph, g: Value, limits: &Limits) -> Result<Value> {
+fn is_flat(graph: &mut Graph, g: Value, limits: &Limits) -> Result<Value> {
     let most = state::greatest(graph, g)?;
     graph.less_equal(most, limits.gtol.0)
 }

@@ -62,12 +62,12 @@ pub(super) fn run(
             let magnitudes = graph.abs(x)?;
             let arrived = is_negligible(graph, whole, magnitudes, largest, limits)?;
             let aligned = graph.less_equal(offset, limits.gtol.0)?;
-            let settled = graph.logical_or(arrived, aligned)?;
+            let done = graph.logical_or(arrived, aligned)?;
             let known = state::all_finite(graph, columns)?;
             let unknown = graph.logical_not(known)?;
 
             let running = graph.equal(status, RUNNING)?;
-            let tries = graph.logical_not(settled)?;
+            let tries = graph.logical_not(done)?;
             let tries = graph.logical_and(running, tries)?;
             let tries = graph.logical_and(tries, known)?;
             let from = From { x, r, jacobian, scales, damping, magnitudes, largest };
@@ -76,8 +76,7 @@ pub(super) fn run(
             let failed = graph.logical_not(found.accepted)?;
             let cosine = cosine(graph, jacobian, columns, r)?;
             let hidden = is_hidden(graph, failed, cosine)?;
-            let conditions =
-                [(unknown, NONFINITE), (settled, CONVERGED), (hidden, CONVERGED), (failed, STUCK)];
+            let conditions = [(unknown, NONFINITE), (done, CONVERGED), (hidden, CONVERGED), (failed, STUCK)];
             let next = vectors::choose(graph, found.accepted, found.x, x)?;
             let magnitudes = graph.abs(next)?;
             Ok(vec![
