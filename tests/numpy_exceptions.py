@@ -18,6 +18,9 @@ EXCEPTIONS: dict[str, str] = {
     "test_examples.py::test_gpt_learns_a_text_and_writes_it": _DONATES,
     "test_examples.py::test_gpt_goes_on_from_a_checkpoint": _DONATES,
     "test_examples.py::test_digits_by_convolutions": _DONATES,
+    "test_examples.py::test_physics_informed_network": _DONATES,
+    "test_examples.py::test_they_draw_pictures[physics_informed-options3]": _DONATES,
+    "test_examples.py::test_the_picture_of_all": _DONATES,
     "test_optim.py::test_states_are_containers_that_a_step_may_donate": _DONATES,
 }
 """By the test's name, without its parameters where all of them are meant."""

@@ -220,7 +220,7 @@ def test_derivatives_of_fits(method: Any) -> None:
     for i in (0, 4):
         unit = np.eye(9)[i] * 1e-4
         want = float(of_data(y + unit) - of_data(y - unit)) / 2e-4
-        np.testing.assert_allclose(gradient[i], want, rtol=1e-5)
+        np.testing.assert_allclose(gradient[i], want, rtol=rtol)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -11,6 +11,8 @@ from numpy_compiler.lines import LINES, SMALL, converted, literal
 
 # Operations that only give their operand another name.
 ALIASES = {"stop_grad", "mark"}
+# Operations whose values are their operands.
+SAME = {"barrier", "custom_grad"}
 
 
 class Emitter:
@@ -71,7 +73,7 @@ class Emitter:
             known[node] = literal(args[0], node.dtype)
         elif op in ALIASES:
             known[node] = known[args[0]]
-        elif op == "custom_grad":
+        elif op in SAME:
             self.alias(node, [known[one] for one in args[0]], known)
         elif op == "hook":
             values = [known[one] for one in args[0]]

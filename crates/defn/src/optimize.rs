@@ -162,7 +162,7 @@ pub fn root<A: Exprs>(fun: impl FnMut(A) -> A, x0: &A, options: &RootOptions) ->
 ///         &MinimizeOptions::default(),
 ///     )
 /// });
-/// let start = (Tensor::from_slice(&[-1.2_f64], [])?, Tensor::from_slice(&[1.0_f64], [])?);
+/// let start = (Tensor::from_slice(&[-1.2_f64], &[])?, Tensor::from_slice(&[1.0_f64], &[])?);
 /// let (a, b) = solve.call(start)?.check()?.x;
 /// assert!((a.item::<f64>()? - 1.0).abs() < 1e-6 && (b.item::<f64>()? - 1.0).abs() < 1e-6);
 /// # Ok::<(), defn::Error>(())
@@ -198,8 +198,8 @@ pub fn minimize<A: Exprs>(
 ///     let residuals = |(scale, rate): (Expr, Expr)| scale * (-rate * &t).exp() - &y;
 ///     least_squares(residuals, &start, &LeastSquaresOptions::default())
 /// });
-/// let t = Tensor::from_slice(&[0.0_f32, 1.0, 2.0, 3.0], [4])?;
-/// let y = Tensor::from_slice(&[0.0_f32, 1.0, 2.0, 3.0].map(|t| 2.0 * (-0.5 * t).exp()), [4])?;
+/// let t = Tensor::from_slice(&[0.0_f32, 1.0, 2.0, 3.0], &[4])?;
+/// let y = Tensor::from_slice(&[0.0_f32, 1.0, 2.0, 3.0].map(|t| 2.0 * (-0.5 * t).exp()), &[4])?;
 /// let start = (Tensor::scalar(1.0)?, Tensor::scalar(1.0)?);
 /// let (scale, rate) = fit.call((start, t, y))?.check()?.x;
 /// assert!((scale.item::<f32>()? - 2.0).abs() < 1e-4 && (rate.item::<f32>()? - 0.5).abs() < 1e-4);
