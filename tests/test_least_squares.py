@@ -138,6 +138,21 @@ def test_minima_are_those_of_scipy(name: str, method: Any) -> None:
     assert float(dn.sum(result.fun**2)) / 2 <= theirs.cost * (1 + 1e-9) + rounding
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_errors_of_residuals_do_not_keep_them_from_the_end(method: Any) -> None:
+    """As those of a solver, which the Jacobian does not see."""
+    t = np.linspace(0.0, 2.0, 9)
+    y = 3.0 * np.exp(-0.8 * t) + 0.2 * np.cos(7 * t)
+
+    def residuals(x: Any) -> Any:
+        error = dn.stop_grad(dn.sin(1e7 * dn.sum(x) + t))
+        return x[0] * dn.exp(-x[1] * t) - y + 1e-9 * error
+
+    result = dn.optimize.least_squares(residuals, np.ones(2), method=method).check()
+    best = scipy.optimize.least_squares(lambda x: x[0] * np.exp(-x[1] * t) - y, np.ones(2))
+    np.testing.assert_allclose(result.x.to_numpy(), best.x, rtol=1e-4)
+
+
 def test_fewer_residuals_than_unknowns() -> None:
     fun = lambda x: dn.reshape(dn.sum(x**2) - 4.0, (1,))  # noqa: E731
     result = dn.optimize.least_squares(fun, np.array([1.0, 2.0, 3.0])).check()

@@ -172,6 +172,18 @@ def test_rounding_does_not_keep_it_from_the_end() -> None:
         np.testing.assert_allclose(result.x.to_numpy(), [0.3, 0.7, 0.7], atol=2e-3)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_errors_of_the_number_do_not_keep_it_from_the_end(method: Any) -> None:
+    """As those of a solver, which the gradient does not see."""
+
+    def fun(x: Any) -> Any:
+        error = dn.stop_grad(dn.sum(dn.sin(1e7 * x)))
+        return 1.0 + dn.sum(dn.cosh(x - 1.5)) + 1e-10 * error
+
+    result = dn.optimize.minimize(fun, np.zeros(3), method=method).check()
+    np.testing.assert_allclose(result.x.to_numpy(), 1.5, atol=1e-3)
+
+
 def test_newtons_method_leaves_saddles() -> None:
     fun = lambda x: x[0] ** 4 - 2.0 * x[0] ** 2 + x[1] ** 2  # noqa: E731
     result = dn.optimize.minimize(fun, np.array([0.01, 1.0]), method="newton").check()

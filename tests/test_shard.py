@@ -523,3 +523,32 @@ def test_many_runs_one_after_the_other() -> None:
         w = run(w, x)
     assert isinstance(w, dn.Sharded)
     assert (w.to_numpy() == 1).all()
+
+
+def test_states_of_optimizers_are_split_like_their_parameters() -> None:
+    params = {"w": rows(1, 8, 6), "b": rows(2, 6)}
+    x, y = rows(3, 16, 8), rows(4, 16, 6)
+    optimizer = dn.optim.chain(dn.optim.clip(0.5), dn.optim.adamw(0.1))
+
+    def loss(params: Any, x: Any, y: Any) -> Any:
+        return dn.sum((dn.tanh(x @ params["w"] + params["b"]) - y) ** 2)
+
+    def step(params: Any, state: Any, x: Any, y: Any) -> Any:
+        gradients = dn.grad(loss)(params, x, y)
+        updates, state = optimizer.update(gradients, state, params)
+        return dn.optim.apply_updates(params, updates), state
+
+    # Columns are split: each device has its own part of the weights and of what is known of them.
+    own = {"w": (None, "data"), "b": ("data",)}
+    of_state = [(), [[None, own, own], (), ()]]
+    mesh = dn.Mesh({"data": 2}, client="host")
+    split = dn.shard(step, mesh, [own, of_state, None, (None, "data")], [own, of_state])
+    alone, together = params, params
+    state = states = optimizer.init(params)
+    for _ in range(5):
+        alone, state = step(alone, state, x, y)
+        together, states = split(together, states, x, y)
+    assert states[1][0].mu["w"].blocks[0].shape == (8, 3)
+    split_leaves, leaves = dn.tree.leaves((together, states)), dn.tree.leaves((alone, state))
+    for got, want in zip(split_leaves, leaves, strict=True):
+        np.testing.assert_allclose(got.to_numpy(), want.to_numpy(), rtol=1e-12)

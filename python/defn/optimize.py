@@ -222,7 +222,10 @@ def least_squares(
     It has converged where the step that the linearization asks for is at most ``rtol`` times each
     unknown, or where the cosine of the angle between the residuals and the range of the Jacobian is
     at most ``gtol``; without them both are the two-thirds power of the dtype's epsilon: 2e-5 for
-    f32, 4e-11 for f64. So it does not depend on the units of unknowns and residuals.
+    f32, 4e-11 for f64. So it does not depend on the units of unknowns and residuals. It has
+    converged, too, where no step decreases the squares and the linearization promises a part of
+    them that rounding may hide: 3e-4 for f32, 1e-8 for f64. Residuals that a solver computes, such
+    as :func:`defn.odeint`, have errors of their own.
 
     Source: Moré, The Levenberg-Marquardt Algorithm: Implementation and Theory, 1978; Nielsen,
     Damping Parameter in Marquardt's Method, 1999; Bates and Watts, A Relative Offset Orthogonality

@@ -117,14 +117,15 @@ fn is_solved(graph: &mut Graph, r: Value, limits: &Limits) -> Result<Value> {
     graph.less_equal(most, limits.atol.0)
 }
 
-/// The cosine of the residuals and the range of the Jacobian, in units of the root of the epsilon, from which on rounding hides a
-/// decrease.
-const HIDDEN: f64 = 10.0;
+/// The part of the squares that may be hidden: this power of the epsilon.
+const HIDDEN: f64 = 0.5;
 
-/// Whether rounding hides a decrease of the squares, where none was found.
+/// Whether rounding, or the error of what the residuals are computed by, hides a decrease of the squares: no step of any length
+/// was found that decreases them, and the linearization promises little. What it promises is the square of the cosine of the
+/// residuals and its range, as a part of the squares.
 pub(super) fn is_hidden(graph: &mut Graph, failed: Value, cosine: Value) -> Result<Value> {
     let epsilon = graph.ty(cosine).dtype.epsilon().to_f64();
-    let small = graph.less_equal(cosine, HIDDEN * epsilon.sqrt())?;
+    let small = graph.less_equal(cosine, epsilon.powf(HIDDEN / 2.0))?;
     graph.logical_and(failed, small)
 }
 

@@ -37,6 +37,8 @@ pub(super) struct Next {
     /// What is known of the curvature, and whether that is nothing.
     pub(super) known: Vec<Value>,
     pub(super) fresh: Value,
+    /// The lanes in which no length along a direction of known scale makes the number smaller.
+    unfulfilled: Value,
     /// The lanes in which no step makes progress.
     stuck: Value,
 }
@@ -51,7 +53,7 @@ impl Method<'_> {
         x: Value,
     ) -> Result<Ended> {
         let Method { objective, curvature, .. } = self;
-        let (lanes, dtype) = (objective.unknowns.lanes(), objective.unknowns.dtype());
+        let lanes = objective.unknowns.lanes();
         let (f, g) = objective.evaluate(graph, captures, x)?;
         let start = state::counters(graph, lanes, RUNNING)?;
         let nonfinite = is_nonfinite(graph, f, g)?;
@@ -78,7 +80,7 @@ impl Method<'_> {
                 let at = At { x, f, g, fresh };
                 let next = self.advance(graph, captures, at, &carried[fixed..], (running, evaluations))?;
                 let found = &next.found;
-                let hidden = is_hidden(graph, x, (f, found.f), (g, found.g), next.slope, dtype)?;
+                let hidden = is_hidden(graph, x, (f, found.f), (g, found.g), &next)?;
                 let nonfinite = is_nonfinite(graph, found.f, found.g)?;
                 let done = is_flat(graph, found.g, limits)?;
                 let conditions =
@@ -138,12 +140,15 @@ impl Method<'_> {
         let y = graph.subtract(found.g, g)?;
         let next = curvature.update(graph, known, (s, y), (moved, fresh))?;
         let failed = graph.logical_not(found.moved)?;
-        // What is known of the curvature may mislead: once, the search begins again without it.
-        let again = graph.logical_not(unscaled)?;
-        let again = graph.logical_and(failed, again)?;
-        let stuck = graph.logical_and(failed, unscaled)?;
+        let scaled = graph.logical_not(unscaled)?;
+        let unfulfilled = graph.logical_and(failed, scaled)?;
+        // What was kept of the curvature may mislead: once, the search begins again without it.
+        let (again, stuck) = match curvature.scales_itself() {
+            true => (state::nobody(graph, lanes)?, failed),
+            false => (unfulfilled, graph.logical_and(failed, unscaled)?),
+        };
         let known = curvature.restarted(graph, &next, again)?;
-        Ok(Next { found, slope, known, fresh: again, stuck })
+        Ok(Next { found, slope, known, fresh: again, unfulfilled, stuck })
     }
 }
 
@@ -166,31 +171,42 @@ fn is_flat(graph: &mut Graph, g: Value, limits: &Limits) -> Result<Value> {
     graph.less_equal(most, limits.gtol.0)
 }
 
-/// The part of the number that its change may be, along all of the unknowns with the gradient, where rounding hides a
-/// minimum: this power of the epsilon.
-const FLAT: f64 = 1.0 / 3.0;
+/// The part of the number that its change along all of the unknowns may be where an error of it hides a minimum: this power of
+/// the epsilon.
+const FLAT: f64 = 0.25;
 
-/// Whether rounding hides what is left: the slope promised less than the number resolves, the step made neither the number nor
-/// the gradient smaller, and the gradient is small for such a number. Far away on a slope without an end it is not.
+/// The part of the number that a step may promise which no length fulfils: this power of the epsilon.
+const UNFULFILLED: f64 = 0.5;
+
+/// Whether the error of the number hides what is left. Either the slope promised less than rounding is, and the step made neither
+/// the number nor the gradient smaller. Or no length along the direction makes the number smaller, and its slope promised little:
+/// what a solver or an iteration computes has errors of its own. In both cases the gradient is small for such a number; far away
+/// on a slope without an end it is not.
 fn is_hidden(
     graph: &mut Graph,
     x: Value,
     (before, after): (Value, Value),
-    (g, next): (Value, Value),
-    slope: Value,
-    dtype: DType,
+    (g, ahead): (Value, Value),
+    next: &Next,
 ) -> Result<Value> {
+    let epsilon = graph.ty(before).dtype.epsilon().to_f64();
     let magnitude = graph.abs(before)?;
-    let resolved = graph.multiply(magnitude, -wolfe::ROUNDING * dtype.epsilon().to_f64())?;
-    let small = graph.greater_equal(slope, resolved)?;
+    let promises_at_most = |graph: &mut Graph, part: f64| -> Result<Value> {
+        let least = graph.multiply(magnitude, -part)?;
+        graph.greater_equal(next.slope, least)
+    };
+    let resolved = promises_at_most(graph, wolfe::ROUNDING * epsilon)?;
     let same = graph.greater_equal(after, before)?;
-    let (norm, after) = (state::norm(graph, g)?, state::norm(graph, next)?);
-    let steep = graph.greater_equal(after, norm)?;
-    let hidden = graph.logical_and(small, same)?;
-    let hidden = graph.logical_and(hidden, steep)?;
+    let (norm, norm_ahead) = (state::norm(graph, g)?, state::norm(graph, ahead)?);
+    let steep = graph.greater_equal(norm_ahead, norm)?;
+    let rounded = graph.logical_and(resolved, same)?;
+    let rounded = graph.logical_and(rounded, steep)?;
+    let little = promises_at_most(graph, epsilon.powf(UNFULFILLED))?;
+    let unfulfilled = graph.logical_and(next.unfulfilled, little)?;
+    let hidden = graph.logical_or(rounded, unfulfilled)?;
     let (widest, greatest) = (state::greatest(graph, x)?, state::greatest(graph, g)?);
     let change = graph.multiply(widest, greatest)?;
-    let bound = graph.multiply(magnitude, dtype.epsilon().to_f64().powf(FLAT))?;
+    let bound = graph.multiply(magnitude, epsilon.powf(FLAT))?;
     let flat = graph.less_equal(change, bound)?;
     graph.logical_and(hidden, flat)
 }
