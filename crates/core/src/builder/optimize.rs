@@ -30,6 +30,11 @@ pub struct Optimum {
 }
 
 /// An algorithm for zeros.
+///
+/// ```
+/// use defn_core::builder::RootMethod;
+/// assert_eq!(RootMethod::of_name("krylov", 20), Some(RootMethod::Krylov { restart: 20 }));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RootMethod {
     /// Newton's method with the Jacobian, which is factored.
@@ -56,6 +61,12 @@ impl RootMethod {
 }
 
 /// The options of [`root`].
+///
+/// ```
+/// use defn_core::builder::{RootMethod, RootOptions};
+/// let options = RootOptions { atol: 1e-9, ..RootOptions::default() };
+/// assert_eq!((options.method, options.maxiter), (RootMethod::Newton, 100));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RootOptions {
     /// The algorithm.
@@ -98,6 +109,11 @@ pub fn root(
 }
 
 /// An algorithm for minima.
+///
+/// ```
+/// use defn_core::builder::MinimizeMethod;
+/// assert_eq!(MinimizeMethod::of_name("lbfgs", 10), Some(MinimizeMethod::Lbfgs { history: 10 }));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MinimizeMethod {
     /// BFGS, which keeps an approximate inverse of the Hessian.
@@ -127,6 +143,12 @@ impl MinimizeMethod {
 }
 
 /// The options of [`minimize`].
+///
+/// ```
+/// use defn_core::builder::{MinimizeMethod, MinimizeOptions};
+/// let options = MinimizeOptions { gtol: Some(1e-6), ..MinimizeOptions::default() };
+/// assert_eq!((options.method, options.maxiter), (MinimizeMethod::Bfgs, 1000));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MinimizeOptions {
     /// The algorithm.
@@ -194,6 +216,11 @@ pub(super) fn real_scalar(
 }
 
 /// An algorithm for least squares.
+///
+/// ```
+/// use defn_core::builder::LeastSquaresMethod;
+/// assert_eq!(LeastSquaresMethod::of_name("gauss_newton"), Some(LeastSquaresMethod::GaussNewton));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeastSquaresMethod {
     /// That of Levenberg and Marquardt, which damps steps.
@@ -217,6 +244,12 @@ impl LeastSquaresMethod {
 }
 
 /// The options of [`least_squares`].
+///
+/// ```
+/// use defn_core::builder::{LeastSquaresMethod, LeastSquaresOptions};
+/// let options = LeastSquaresOptions { maxiter: 50, ..LeastSquaresOptions::default() };
+/// assert_eq!(options.method, LeastSquaresMethod::LevenbergMarquardt);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LeastSquaresOptions {
     /// The algorithm.

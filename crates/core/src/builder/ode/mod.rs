@@ -56,6 +56,12 @@ impl OdeMethod {
 }
 
 /// How gradients of a solution are computed.
+///
+/// ```
+/// use defn_core::builder::OdeGradient;
+/// assert_eq!(OdeGradient::of_name("adjoint"), Some(OdeGradient::Adjoint));
+/// assert_eq!(OdeGradient::default(), OdeGradient::Direct);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OdeGradient {
     /// Those of the steps that were taken, in both modes and of any order.
