@@ -25,6 +25,11 @@ use state::{Layout, State};
 use tableau::{DORMAND_PRINCE, TSITOURAS, Tableau};
 
 /// A method of initial value problems.
+///
+/// ```
+/// use defn_core::builder::OdeMethod;
+/// assert_eq!(OdeMethod::of_name("dopri5"), Some(OdeMethod::Dopri5));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OdeMethod {
     /// Tsitouras's pair of order 5(4).
