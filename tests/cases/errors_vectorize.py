@@ -18,6 +18,9 @@ ROWS: list[tuple[str, str]] = [
     ("vectorized axes without sizes", 'dn.iota((2,), vectorized_axes="a")'),
     ("a number of a vectorized tensor", 'float(dn.vectorize(v, "a"))'),
     ("the truth of a vectorized tensor", 'if dn.vectorize(v, "a") > 1:\n    pass'),
+    ("the truth of a tensor in a mapped function", "dn.vmap(lambda s: s if s > 0 else -s)(v)"),
+    ("a number of a tensor in a mapped function", "dn.vmap(lambda s: dn.sin(float(s)))(v)"),
+    ("an item of a tensor in a mapped function", "dn.map(v, lambda s: s.item())"),
     (
         "a vectorized condition with elements",
         'dn.while_(dn.vectorize(x, "row"), lambda s: s < 3, lambda s: s)',

@@ -107,6 +107,8 @@ pub(crate) enum Misuse {
         "bool: the tensor {got} is being traced and has no values yet{line}; use dn.cond to run one of two branches, dn.select to choose element by element, or Python's own if in a function that is itself decorated with dn.defn"
     )]
     TracedBool { got: TensorType, line: String },
+    #[error("{op}: in a mapped function the tensor is {axes}, it has no single value; {hint}")]
+    MappedValue { op: &'static str, axes: String, hint: &'static str },
     #[error(
         "round: ndigits is {ndigits}, only rounding to integers is supported; multiply, round and divide"
     )]
@@ -354,7 +356,8 @@ impl Misuse {
             | NumberExpected { .. }
             | UpdateShape { .. }
             | MaskUpdate { .. }
-            | FewBytes { .. } => "ShapeError",
+            | FewBytes { .. }
+            | MappedValue { .. } => "ShapeError",
             NotATensor { .. }
             | TensorInside { .. }
             | NotANumber { .. }

@@ -1,7 +1,8 @@
 //! A tensor's elements as Python numbers and lists.
 
 use defn_core::scalar::Scalar;
-use defn_core::{DType, ErrorKind, Number, Tensor, vectorize};
+use defn_core::vectorize::{self, Level};
+use defn_core::{DType, ErrorKind, Number, Tensor};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyList};
@@ -32,6 +33,11 @@ pub(crate) fn is_true(scalar: Scalar) -> bool {
 pub(crate) fn only_element(op: &'static str, tensor: &Tensor) -> Fallible<Scalar> {
     if tensor.is_vectorized() {
         let axes = vectorize::vectorized_axes_text(tensor.vectorized_axes());
+        // The way out differs: a mapped function that removed the axis would no longer be one of a single element.
+        if Level::is_inside() {
+            let hint = if op == "bool" { MAPPED_BOOL_HINT } else { MAPPED_HINT };
+            return Err(Misuse::MappedValue { op, axes, hint }.into());
+        }
         return Err(ErrorKind::NotVectorizable { op, what: "the tensor", axes }.into());
     }
     let traced_hint = if op == "index" { INDEX_HINT } else { TRACED_HINT };
@@ -49,6 +55,11 @@ const TRACED_HINT: &str = "return it from the definition and read it there, or p
 
 /// For an int that Python asks for: most often `range` does.
 const INDEX_HINT: &str = "loop over it in a function decorated with defn, or with dn.for_ over dn.range, or pass the value as an option (a keyword-only parameter)";
+
+const MAPPED_HINT: &str =
+    "compute with the tensor itself, and read numbers from the result of the mapped function";
+
+const MAPPED_BOOL_HINT: &str = "use dn.select to choose element by element, dn.if_ to run one of two branches, or Python's own if in a function that is itself decorated with dn.defn";
 
 /// The only element as a float.
 pub(crate) fn to_float(tensor: &Tensor) -> Fallible<f64> {

@@ -25,6 +25,11 @@ impl Level {
         Level(level)
     }
 
+    /// Whether a mapped function is running on this thread.
+    pub fn is_inside() -> bool {
+        LEVEL.get() > 0
+    }
+
     /// A name for the mapped axis, which no axis of the tensors has.
     pub fn axis_name(&self, op: &str, tensors: &[Tensor]) -> Name {
         fresh_name(&format!("{op} {}", self.0), tensors)
