@@ -56,6 +56,7 @@ _FOREIGN_OPTIONS = {
     "has_aux": ("transform",),
     "equal_nans": ("equal_nan",),
     "new_sizes": ("shape",),
+    "size": ("shape", "samples"),
 }
 
 

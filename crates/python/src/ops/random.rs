@@ -12,7 +12,8 @@ use super::parse::Names;
 use super::{Parse, run};
 use crate::backends;
 use crate::convert;
-use crate::error::{Fallible, guard};
+use crate::error::{Fallible, Fault, guard};
+use crate::misuse::Misuse;
 use crate::tensor::PyTensor;
 
 type OptionalArg<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
@@ -29,6 +30,23 @@ pub(super) fn parse_sample(
         shape = shape.with_names(names)?;
     }
     Ok(Sample { shape, dtype: Parse::parse(op, "the dtype", dtype)? })
+}
+
+/// A parameter of a distribution. JAX's functions take the shape in this place, so the error about a tuple or a list
+/// names the option for it.
+pub(super) fn parse_parameter<T: Parse>(
+    op: &'static str,
+    what: &'static str,
+    value: OptionalArg<'_, '_>,
+) -> Fallible<T> {
+    let mut parsed = T::parse(op, what, value);
+    if let Err(Fault::Misuse(misuse)) = &mut parsed
+        && let Misuse::NotATensor { hint, .. } = &mut **misuse
+        && !hint.is_empty()
+    {
+        *hint = "; give the shape of the result as shape=, make a tensor of a list with dn.tensor";
+    }
+    parsed
 }
 
 /// The number of bytes of a sample; `usize::MAX` on overflow.
@@ -57,7 +75,7 @@ macro_rules! draws {
             ) -> Fallible<(PyTensor, PyTensor)> {
                 guard(|| {
                     let key: Arg<Tensor> = Parse::parse($op, "the key", key)?;
-                    $(let $arg: $ty = Parse::parse($op, stringify!($arg), $arg)?;)*
+                    $(let $arg: $ty = $crate::ops::random::parse_parameter($op, stringify!($arg), $arg)?;)*
                     let $sample = &$crate::ops::random::parse_sample($op, shape, dtype, names)?;
                     let (value, next) = run($crate::ops::random::size_of($sample), move |$ops| {
                         let key = $crate::ops::random::key_of($ops, key)?;
@@ -81,7 +99,7 @@ macro_rules! draws {
             ) -> Fallible<PyTensor> {
                 guard(|| {
                     let key: Arg<Tensor> = Parse::parse($op, "the key", key)?;
-                    $(let $arg: $ty = Parse::parse($op, stringify!($arg), $arg)?;)*
+                    $(let $arg: $ty = $crate::ops::random::parse_parameter($op, stringify!($arg), $arg)?;)*
                     let $sample = &$crate::ops::random::parse_sample($op, shape, dtype, names)?;
                     let value = run($crate::ops::random::size_of($sample), move |$ops| {
                         let $key = &$crate::ops::random::key_of($ops, key)?;
