@@ -120,7 +120,7 @@ def test_progress(over: Any) -> None:
 
 
 WRONG = {
-    "no length": (lambda s: dn.scan(s, None, body), "what is iterated over is None"),
+    "no length": (lambda s: dn.scan(s, None, body), "without them give length="),
     "another length": (
         lambda s: dn.scan(s, dn.iota((3,)), body, length=4),
         "length is 4, it must be 3, the number of items, or None",

@@ -49,7 +49,12 @@ impl LoopIterable {
                 Err(convert::bad(op, "length", length, &required)?)
             }
             (None, None) => {
-                let required = "a range, or tensors with a first axis to iterate over";
+                let required = match op {
+                    "scan" => {
+                        "a range, or tensors with a first axis to iterate over; without them give length="
+                    }
+                    _ => "a range, or tensors with a first axis to iterate over",
+                };
                 Err(convert::bad(op, "what is iterated over", value, required)?)
             }
         }
