@@ -99,30 +99,21 @@ def fit_step(
 
 
 @dn.jit
-def gauss_newton_step(params: Container, times: Any, counts: Any) -> Container:
-    """The parameters at which the linear model of the residuals has the least squares."""
-    leaves, structure = dn.tree.flatten(params)
-
-    def flat(vector: dn.Tensor) -> dn.Tensor:
-        moved = dn.tree.unflatten(structure, list(vector))
-        return dn.flatten(residuals(moved, times, counts))
-
-    vector = dn.stack(leaves)
-    change = dn.linalg.least_squares(dn.jacobian(flat)(vector), flat(vector))
-    return dn.tree.unflatten(structure, list(vector - change))
+def least(params: Container, times: Any, counts: Any) -> dn.optimize.Result:
+    """The parameters at which the squares of the residuals are least, near others."""
+    return dn.optimize.least_squares(residuals, params, times, counts, method="gauss_newton")
 
 
 def fit(
-    params: Container, times: Any, counts: Any, steps: int = STEPS, polish: int = 4
+    params: Container, times: Any, counts: Any, steps: int = STEPS
 ) -> tuple[Container, list[float]]:
     """The parameters after steps of Adam and of Gauss-Newton, and the losses."""
     state, losses = optimizer(steps).init(params), []
     for _ in dn.data.progress(range(steps), label="fitting"):
         params, state, value = fit_step(params, state, times, counts, steps=steps)
         losses.append(float(value))
-    for _ in range(polish):
-        losses.append(float(loss(params, times, counts)))
-        params = gauss_newton_step(params, times, counts)
+    losses.append(float(loss(params, times, counts)))
+    params = least(params, times, counts).check().x
     return params, [*losses, float(loss(params, times, counts))]
 
 

@@ -11,8 +11,8 @@ from numpy_compiler.lines import LINES, SMALL, converted, literal
 
 # Operations that only give their operand another name.
 ALIASES = {"stop_grad", "mark"}
-# Operations whose values are their operands.
-SAME = {"barrier", "custom_grad"}
+# Operations whose values are operands.
+SAME = {"barrier", "custom_grad", "implicit"}
 
 
 class Emitter:
