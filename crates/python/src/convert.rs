@@ -304,6 +304,22 @@ pub(crate) fn bad(
     Ok(Misuse::BadArgument { op, what, got: describe(got)?, required }.into())
 }
 
+/// What an option stands for that is one of some names.
+pub(crate) fn one_of<T>(
+    op: &str,
+    option: &str,
+    value: &Bound<'_, PyAny>,
+    names: &[&str],
+    of_name: impl FnOnce(&str) -> Fallible<Option<T>>,
+) -> Fallible<T> {
+    let name = value.cast::<PyString>().map_or_else(|_| String::new(), |name| name.to_string());
+    if let Some(known) = of_name(&name)? {
+        return Ok(known);
+    }
+    let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    Err(bad(op, option, value, &names.join(" or "))?)
+}
+
 /// The `repr` of an object. A very deeply nested object is named by its class instead: Python computes a
 /// `repr` by recursion, for which the stack may be too small.
 pub(crate) fn text(value: &Bound<'_, PyAny>) -> PyResult<String> {

@@ -3,7 +3,7 @@
 use defn_core::Tensor;
 use defn_core::builder::{self, OdeEvent, OdeGradient, OdeMethod, OdeOptions, OdeSolution, Ops};
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::PyTuple;
 
 use crate::control::{
     FaultCarrier, container, controlled, operands, same_structure, snapshot_count, tensors,
@@ -22,21 +22,6 @@ fn number(name: &'static str, value: OptionalArg<'_, '_>) -> Fallible<Option<f64
     value.map(|value| f64::parse(OP, name, Some(value))).transpose()
 }
 
-/// An option that is one of some names.
-fn named<T>(
-    option: &'static str,
-    given: &Bound<'_, PyAny>,
-    names: &[&str],
-    of_name: fn(&str) -> Option<T>,
-) -> Fallible<T> {
-    let name = given.cast::<PyString>().map_or_else(|_| String::new(), |name| name.to_string());
-    let Some(known) = of_name(&name) else {
-        let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
-        return Err(convert::bad(OP, option, given, &names.join(" or "))?);
-    };
-    Ok(known)
-}
-
 fn options(
     (method, gradient): (&Bound<'_, PyAny>, &Bound<'_, PyAny>),
     (rtol, atol, first_step): (OptionalArg<'_, '_>, OptionalArg<'_, '_>, OptionalArg<'_, '_>),
@@ -47,12 +32,16 @@ fn options(
         return Err(convert::bad(OP, "max_steps", max_steps, "an integer from 1 to 2147483647")?);
     };
     Ok(OdeOptions {
-        method: named("method", method, &OdeMethod::NAMES, OdeMethod::of_name)?,
+        method: convert::one_of(OP, "method", method, &OdeMethod::NAMES, |name| {
+            Ok(OdeMethod::of_name(name))
+        })?,
         rtol: number("rtol", rtol)?,
         atol: number("atol", atol)?,
         max_steps: most,
         first_step: number("first_step", first_step)?,
-        gradient: named("gradient", gradient, &OdeGradient::NAMES, OdeGradient::of_name)?,
+        gradient: convert::one_of(OP, "gradient", gradient, &OdeGradient::NAMES, |name| {
+            Ok(OdeGradient::of_name(name))
+        })?,
         snapshots: snapshot_count(OP, snapshots)?,
     })
 }

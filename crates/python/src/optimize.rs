@@ -8,7 +8,7 @@ use defn_core::builder::{
     MinimizeOptions, Ops, Optimum, RootMethod, RootOptions,
 };
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::PyTuple;
 
 use crate::containers::Tree;
 use crate::control::{FaultCarrier, container, controlled, operands, same_structure, tensors};
@@ -28,14 +28,7 @@ struct Requested<'a, 'py> {
 impl Requested<'_, '_> {
     /// The method, if it is the name of one.
     fn method<T>(&self, of_name: impl FnOnce(&str) -> Option<T>, names: &[&str]) -> Fallible<T> {
-        let name = self.method.cast::<PyString>().map_or_else(|_| String::new(), |name| name.to_string());
-        match of_name(&name) {
-            Some(method) => Ok(method),
-            None => {
-                let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
-                Err(convert::bad(self.op, "method", self.method, &names.join(" or "))?)
-            }
-        }
+        convert::one_of(self.op, "method", self.method, names, |name| Ok(of_name(name)))
     }
 
     fn maxiter(&self) -> Fallible<i64> {
@@ -203,10 +196,10 @@ fn lbfgs_update<'py>(
             same_structure(py, op, "the updates", operands(op, updates)?, "the parameters", &tree)?;
         let gradients = gradients.into_iter().map(|x| ops.operand(x)).collect::<Result<Vec<_>, _>>()?;
         let known = state.iter().map(|part| Ok(tensors(op, part)?.0)).collect::<Fallible<Vec<_>>>()?.concat();
-        let Ok([steps, changes, factors, scale, fresh]) = <[Tensor; 5]>::try_from(known) else {
+        let Ok(known) = <[Tensor; 5]>::try_from(known) else {
             return Err(convert::bad(op, "state", state[0].as_any(), "a state that init has made")?);
         };
-        let known = LbfgsState { steps, changes, factors, scale, fresh };
+        let known = LbfgsState::from_array(known);
         let carrier = FaultCarrier::default();
         let mut function = |_: &mut Ops, x: &[Tensor]| -> defn_core::Result<Vec<Arg<Tensor>>> {
             carrier.run_user_function(|| Ok(operands(op, &fun.call1((container(py, &tree, x)?,))?)?.args))
@@ -219,8 +212,7 @@ fn lbfgs_update<'py>(
 
 /// The parts of a state, in their order.
 fn parts(py: Python<'_>, state: LbfgsState<Tensor>) -> Fallible<Vec<Bound<'_, PyAny>>> {
-    let LbfgsState { steps, changes, factors, scale, fresh } = state;
-    let parts = wrap(py, [steps, changes, factors, scale, fresh].into_iter())?;
+    let parts = wrap(py, state.into_array().into_iter())?;
     Ok(parts.into_iter().map(|part| part.into_any()).collect())
 }
 

@@ -4,7 +4,7 @@ use defn_core::Tensor;
 use defn_core::builder::{self, Arg, LinearMap, LinearOptions, Ops};
 use defn_core::op::LinearMethod;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::PyTuple;
 
 use crate::containers::Tree;
 use crate::control::{FaultCarrier, container, controlled, operands, same_structure, tensors};
@@ -146,11 +146,9 @@ fn implicit<'py>(
 ) -> Fallible<Bound<'py, PyAny>> {
     controlled(|| {
         let (py, op) = (value.py(), "implicit");
-        let name = solver.cast::<PyString>().map_or_else(|_| String::new(), |name| name.to_string());
-        let Some(options) = GivenOptions { rtol, atol, maxiter, restart }.parse(op, &name)? else {
-            let names = LinearMethod::NAMES.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>();
-            return Err(convert::bad(op, "solver", solver, &names.join(" or "))?);
-        };
+        let given = GivenOptions { rtol, atol, maxiter, restart };
+        let options =
+            convert::one_of(op, "solver", solver, LinearMethod::NAMES, |name| given.parse(op, name))?;
         if !is_function(condition) {
             return Err(convert::bad(op, "condition", condition, "a function")?);
         }

@@ -7,7 +7,7 @@ use super::{Arg, BuildControl, BuildCreate, BuildElementwise, BuildLinalg, Build
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::grad::region::Draft as RegionDraft;
-use crate::graph::Value;
+use crate::graph::{Graph, Value};
 use crate::op::{ImplicitOp, LinearMethod, LinearSolver, Op, Tolerance};
 use crate::region::Region;
 use crate::shape::{Shape, TensorType};
@@ -214,6 +214,30 @@ pub(super) struct Traced {
     pub(super) captures: Vec<Tensor>,
 }
 
+impl Traced {
+    /// What a graph computes of the unknowns, the other arguments and the captures, with the vectorized axes.
+    pub(super) fn inlined(
+        &self,
+        ops: &mut Ops,
+        others: Vec<Tensor>,
+        build: impl FnOnce(&mut Graph, &[Value]) -> Result<Vec<Value>>,
+    ) -> Result<Vec<Tensor>> {
+        let arguments: Vec<Tensor> =
+            self.at.iter().map(Tensor::flat).chain(others).chain(self.captures.iter().cloned()).collect();
+        let mut draft = RegionDraft::new();
+        let inputs: Vec<Value> = arguments.iter().map(|x| draft.input(x.ty().clone())).collect();
+        let results = build(&mut draft.graph, &inputs)?;
+        let region = draft.close(inputs.len(), &results)?;
+        let results = ops.inline(&region, &arguments)?;
+        Ok(results.into_iter().map(|x| x.with_vectorized(&self.lanes)).collect())
+    }
+
+    /// The sizes of the vectorized axes.
+    pub(super) fn sizes(&self) -> Shape {
+        Shape::new(&self.lanes.iter().map(|&(_, size)| size).collect::<Vec<_>>())
+    }
+}
+
 /// Traces functions of unknowns, which share their captures. `types` gives the types of the results without vectorized axes,
 /// of what a function is, the unknowns and the draft.
 pub(super) fn traced(
@@ -331,17 +355,13 @@ pub fn linear_solve<'a>(
     functions.extend(m.as_mut().map(|m| ("m", &mut **m as LinearFunction<'_>)));
     let traced = traced(ops, op, &rhs, functions, like_unknowns)?;
     let rhs = &traced.at;
-    let mut arguments: Vec<Tensor> = rhs.iter().map(Tensor::flat).collect();
+    let mut starts = Vec::new();
     for (start, b) in x0.unwrap_or_default().iter().zip(rhs) {
         let start = ops.as_type(start, b.ty().dtype)?;
         let start = ops.reshape_to(start, b.ty().shape.clone())?;
-        arguments.push(vectorize::broadcast_vectorized(ops, op, &start, &traced.lanes)?.flat());
+        starts.push(vectorize::broadcast_vectorized(ops, op, &start, &traced.lanes)?.flat());
     }
-    let given = arguments.len();
-    arguments.extend(traced.captures.iter().cloned());
-
-    let mut draft = RegionDraft::new();
-    let inputs: Vec<Value> = arguments.iter().map(|x| draft.input(x.ty().clone())).collect();
+    let (count, given) = (rhs.len(), rhs.len() + starts.len());
     let system = LinearSystem {
         solver: &solver,
         lanes: traced.lanes.len(),
@@ -349,19 +369,15 @@ pub fn linear_solve<'a>(
         map: &traced.functions[0],
         preconditioner: traced.functions.get(1),
     };
-    let start = x0.map(|_| &inputs[rhs.len()..given]);
-    let graph = &mut draft.graph;
-    let solution = system.solve(graph, &inputs[..rhs.len()], start, &inputs[given..], Unsolved::Keep)?;
-    let sizes: Vec<usize> = traced.lanes.iter().map(|&(_, size)| size).collect();
-    let info = match solution.info {
-        Some(info) => graph.reshape_to(info, Shape::new(&sizes))?,
-        None => graph.full(Shape::new(&sizes), DType::S32, 0)?,
-    };
-    let mut results = solution.values;
-    results.push(info);
-    let region = draft.close(inputs.len(), &results)?;
-    let results = ops.inline(&region, &arguments)?;
-    let mut results: Vec<Tensor> = results.into_iter().map(|x| x.with_vectorized(&traced.lanes)).collect();
+    let mut results = traced.inlined(ops, starts, |graph, inputs| {
+        let start = x0.map(|_| &inputs[count..given]);
+        let solution = system.solve(graph, &inputs[..count], start, &inputs[given..], Unsolved::Keep)?;
+        let info = match solution.info {
+            Some(info) => graph.reshape_to(info, traced.sizes())?,
+            None => graph.full(traced.sizes(), DType::S32, 0)?,
+        };
+        Ok(solution.values.into_iter().chain([info]).collect())
+    })?;
     let info = results.pop().expect("the last result");
     Ok((results, info))
 }

@@ -3,13 +3,11 @@
 use super::draft::Draft;
 use super::implicit::{at_least_one, traced};
 use super::optimize::{real_scalar, unknowns};
-use super::{BuildControl, BuildCreate, BuildElementwise, BuildReduce, LinearFunction, Ops};
-use crate::dtype::DType;
+use super::{BuildCreate, BuildElementwise, BuildReduce, LinearFunction, Ops};
 use crate::error::{ErrorKind, Result};
-use crate::grad::region::Draft as RegionDraft;
-use crate::graph::Value;
 use crate::optimize::LbfgsStep;
 use crate::shape::{Axes, Shape};
+use crate::solvers::coordinates::Coordinates;
 use crate::tensor::Tensor;
 
 /// The name for messages.
@@ -37,21 +35,21 @@ pub struct LbfgsState<T> {
 }
 
 impl<T> LbfgsState<T> {
-    fn into_array(self) -> [T; 5] {
+    /// The parts, in their order.
+    pub fn into_array(self) -> [T; 5] {
         let LbfgsState { steps, changes, factors, scale, fresh } = self;
         [steps, changes, factors, scale, fresh]
     }
 
-    fn from_array([steps, changes, factors, scale, fresh]: [T; 5]) -> LbfgsState<T> {
+    /// The state of these parts.
+    pub fn from_array([steps, changes, factors, scale, fresh]: [T; 5]) -> LbfgsState<T> {
         LbfgsState { steps, changes, factors, scale, fresh }
     }
 }
 
-/// How many numbers parameters are, real and imaginary parts apart, and the dtype that they are computed in.
-fn coordinates(params: &[Tensor]) -> (usize, DType) {
-    let parts = |x: &Tensor| x.ty().shape.size() * (1 + usize::from(x.ty().dtype.is_complex()));
-    let dtype = params.iter().map(|x| x.ty().dtype.to_real()).fold(DType::F32, DType::merge);
-    (params.iter().map(parts).sum(), dtype)
+/// The parameters as one vector.
+fn coordinates(params: &[Tensor]) -> Coordinates {
+    Coordinates::new(params.iter().map(|x| x.ty().clone()).collect(), 0, false)
 }
 
 /// The state before the first step, for `history` steps.
@@ -61,7 +59,8 @@ fn coordinates(params: &[Tensor]) -> (usize, DType) {
 pub fn lbfgs_begin(ops: &mut Ops, params: &[Tensor], history: usize) -> Result<LbfgsState<Tensor>> {
     let history = at_least_one(OP, "history", i64::try_from(history).ok())?.unwrap_or(1);
     let params = unknowns(ops, OP, params)?;
-    let (count, dtype) = coordinates(&params);
+    let unknown = coordinates(&params);
+    let (count, dtype) = (unknown.count(), unknown.dtype());
     // Each vectorized position has a state of its own.
     let mut zero = ops.full(Shape::scalar(), dtype, 0)?;
     for x in &params {
@@ -107,27 +106,21 @@ pub fn lbfgs_update(
     let mut of_params = |ops: &mut Ops, inputs: &[Tensor]| function(ops, &inputs[..count]);
     let types = |op, what, at: &[Tensor], draft: &Draft| real_scalar(op, what, &at[..count], draft);
     let traced = traced(ops, OP, &all, vec![("the value of fun", &mut of_params)], types)?;
-    let mut arguments: Vec<Tensor> = traced.at.iter().map(Tensor::flat).collect();
-    arguments.extend(traced.captures.iter().cloned());
-
-    let mut draft = RegionDraft::new();
-    let inputs: Vec<Value> = arguments.iter().map(|x| draft.input(x.ty().clone())).collect();
-    let (unknown, rest) = inputs.split_at(count);
     let step = LbfgsStep { function: &traced.functions[0], lanes: traced.lanes.len() };
-    // For the function what is not a parameter is a capture.
-    let (gradient, known) = (&rest[..count], &rest[count..count + 5]);
-    let (updates, known) = step.take(&mut draft.graph, (unknown, gradient), known, rest)?;
-    let results: Vec<Value> = updates.into_iter().chain(known).collect();
-    let region = draft.close(inputs.len(), &results)?;
-    let mut results = ops.inline(&region, &arguments)?.into_iter().map(|x| x.with_vectorized(&traced.lanes));
-    let updates = results.by_ref().take(count).collect();
-    let known = [(); 5].map(|()| results.next().expect("five values are known"));
+    let mut updates = traced.inlined(ops, Vec::new(), |graph, inputs| {
+        let (unknown, rest) = inputs.split_at(count);
+        // For the function what is not a parameter is a capture.
+        let (gradient, known) = (&rest[..count], &rest[count..count + 5]);
+        let (updates, known) = step.take(graph, (unknown, gradient), known, rest)?;
+        Ok(updates.into_iter().chain(known).collect())
+    })?;
+    let known = <[Tensor; 5]>::try_from(updates.split_off(count)).expect("five values are known");
     Ok((updates, LbfgsState::from_array(known)))
 }
 
 /// Refuses the state of other parameters.
 fn require_state(params: &[Tensor], state: &[Tensor; 5]) -> Result<()> {
-    let (count, _) = coordinates(params);
+    let count = coordinates(params).count();
     let history = state[2].ty().shape.size().max(1);
     let (pairs, scalar) = (Shape::new(&[history, count]), Shape::scalar());
     let shapes = [pairs.clone(), pairs, Shape::new(&[history]), scalar.clone(), scalar];

@@ -2,14 +2,14 @@
 
 use super::draft::Draft;
 use super::implicit::{at_least_one, coarsest_epsilon, like_unknowns, require_tolerances, traced};
-use super::{BuildControl, BuildElementwise, BuildShape, LinearFunction, LinearOptions, Ops};
+use super::{BuildElementwise, BuildShape, LinearFunction, LinearOptions, Ops};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
-use crate::grad::region::Draft as RegionDraft;
 use crate::graph::Value;
 use crate::op::Tolerance;
 use crate::optimize::{Limits, Problem, Search};
-use crate::shape::{Shape, TensorType};
+use crate::shape::TensorType;
+use crate::solvers::coordinates::Coordinates;
 use crate::tensor::Tensor;
 
 /// What an optimization found, and for each position of vectorized axes how it ended.
@@ -309,9 +309,8 @@ fn residuals(
     if let Some(ty) = types.iter().find(|ty| !ty.dtype.is_inexact()) {
         return Err(ErrorKind::SolverDType { op, got: ty.clone() }.into());
     }
-    let count = |ty: &TensorType| ty.shape.size() * (1 + usize::from(ty.dtype.is_complex()));
-    let (rows, columns): (usize, usize) =
-        (types.iter().map(count).sum(), at.iter().map(|x| count(x.ty())).sum());
+    let count = |types: Vec<TensorType>| Coordinates::new(types, 0, false).count();
+    let (rows, columns) = (count(types.clone()), count(at.iter().map(|x| x.ty().clone()).collect()));
     if rows < columns && method == LeastSquaresMethod::GaussNewton {
         let given = format!("\"gauss_newton\" for {rows} residuals and {columns} unknowns");
         let required = "\"lm\" where there are fewer residuals than unknowns".to_owned();
@@ -358,29 +357,22 @@ fn solved(
 ) -> Result<Optimum> {
     let derivative = kind.derivative.solver(op, x0)?;
     let traced = traced(ops, op, x0, vec![function], types)?;
-    let mut arguments: Vec<Tensor> = traced.at.iter().map(Tensor::flat).collect();
-    let given = arguments.len();
-    arguments.extend(traced.captures.iter().cloned());
-
-    let mut draft = RegionDraft::new();
-    let inputs: Vec<Value> = arguments.iter().map(|x| draft.input(x.ty().clone())).collect();
+    let (count, lanes) = (traced.at.len(), traced.lanes.len());
     let Kind { search, limits, .. } = kind;
-    let lanes = traced.lanes.len();
     let problem = Problem { search, limits, lanes, function: &traced.functions[0], derivative };
-    let graph = &mut draft.graph;
-    let found = problem.solve(graph, &inputs[..given], &inputs[given..])?;
-    let sizes: Vec<usize> = traced.lanes.iter().map(|&(_, size)| size).collect();
-    let mut results: Vec<Value> = found.x.iter().chain(&found.results).copied().collect();
-    for number in [found.status, found.iterations, found.evaluations, found.gradient_norm] {
-        results.push(graph.reshape_to(number, Shape::new(&sizes))?);
-    }
-    let region = draft.close(inputs.len(), &results)?;
-    let results = ops.inline(&region, &arguments)?;
-    let mut results = results.into_iter().map(|x| x.with_vectorized(&traced.lanes));
-    let x = results.by_ref().take(given).collect();
-    let fun = results.by_ref().take(found.results.len()).collect();
-    let mut next = || results.next().expect("a result for each field");
-    Ok(Optimum { x, fun, status: next(), iterations: next(), evaluations: next(), gradient_norm: next() })
+    let mut results = traced.inlined(ops, Vec::new(), |graph, inputs| {
+        let found = problem.solve(graph, &inputs[..count], &inputs[count..])?;
+        let mut results: Vec<Value> = found.x.iter().chain(&found.results).copied().collect();
+        for number in [found.status, found.iterations, found.evaluations, found.gradient_norm] {
+            results.push(graph.reshape_to(number, traced.sizes())?);
+        }
+        Ok(results)
+    })?;
+    let numbers = results.split_off(results.len() - 4);
+    let [status, iterations, evaluations, gradient_norm] =
+        <[Tensor; 4]>::try_from(numbers).expect("four numbers stand last");
+    let fun = results.split_off(count);
+    Ok(Optimum { x: results, fun, status, iterations, evaluations, gradient_norm })
 }
 
 /// Refuses statuses of which one is not 0. The error describes the first such position.

@@ -13,7 +13,6 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::grad::region;
 use crate::graph::{Graph, Value};
-use crate::shape::Axes;
 use crate::solvers::vectors;
 
 /// The part of the predicted decrease that suffices.
@@ -32,7 +31,6 @@ pub(super) fn run(
 ) -> Result<Ended> {
     let lanes = function.unknowns.lanes();
     let r = function.value(graph, captures, x)?;
-    let r = graph.as_type(r, function.unknowns.dtype())?;
     let start = state::counters(graph, lanes, RUNNING)?;
     let (finite, solved) = (state::all_finite(graph, r)?, is_solved(graph, r, limits)?);
     let nonfinite = graph.logical_not(finite)?;
@@ -185,11 +183,7 @@ fn search(
         None,
         &[trips, open, nobody, length, x, r, evaluations],
         &all,
-        |graph, carried, _| {
-            let may_go_on = graph.less(carried[0], TRIALS)?;
-            let any = graph.any(carried[1], Axes::All, false)?;
-            graph.logical_and(may_go_on, any)
-        },
+        |graph, carried, _| state::is_open(graph, carried[0], carried[1], TRIALS),
         |graph, carried, all| {
             let (&[trips, open, accepted, length, best, before, evaluations], captures) =
                 (carried, &all[..given])
@@ -201,7 +195,6 @@ fn search(
             };
             let candidate = vectors::add_scaled(graph, x, length, p)?;
             let r = function.value(graph, captures, candidate)?;
-            let r = graph.as_type(r, dtype)?;
             let size = state::norm(graph, r)?;
             let ratio = graph.divide(size, norm)?;
             let ratio = graph.multiply(ratio, ratio)?;

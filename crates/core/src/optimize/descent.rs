@@ -1,7 +1,6 @@
 //! Minima by directions of Newton and quasi-Newton methods and a line search.
 
 use super::direction::Curvature;
-use super::function::Function;
 use super::objective::Objective;
 use super::state::{self, CONVERGED, Ended, Limits, NONFINITE, RUNNING, STUCK};
 use super::wolfe;
@@ -16,7 +15,6 @@ use crate::solvers::vectors;
 #[derive(Clone, Copy)]
 pub(super) struct Method<'a> {
     pub(super) objective: &'a Objective<'a>,
-    pub(super) gradient: &'a Function<'a>,
     pub(super) curvature: Curvature,
 }
 
@@ -52,7 +50,7 @@ impl Method<'_> {
         captures: &[Value],
         x: Value,
     ) -> Result<Ended> {
-        let Method { objective, curvature, .. } = self;
+        let Method { objective, curvature } = self;
         let lanes = objective.unknowns.lanes();
         let (f, g) = objective.evaluate(graph, captures, x)?;
         let start = state::counters(graph, lanes, RUNNING)?;
@@ -117,9 +115,9 @@ impl Method<'_> {
         known: &[Value],
         (running, evaluations): (Value, Value),
     ) -> Result<Next> {
-        let Method { objective, gradient, curvature } = self;
+        let Method { objective, curvature } = self;
         let lanes = objective.unknowns.lanes();
-        let p = curvature.direction(graph, gradient, captures, known, x, g)?;
+        let p = curvature.direction(graph, objective, captures, known, x, g)?;
         let steepest = graph.negate(g)?;
         let slope = vectors::dot(graph, g, p)?;
         let descends = graph.less(slope, 0)?;

@@ -5,7 +5,7 @@
 //! Hessian and takes the magnitudes of its eigenvalues, so that it descends from saddles, too (Nocedal and Wright, Numerical
 //! Optimization, 2006, section 3.4).
 
-use super::function::Function;
+use super::objective::Objective;
 use super::state;
 use super::step::{product, transposed_product};
 use crate::builder::{BuildCreate, BuildElementwise, BuildMatrix, BuildReduce, BuildShape};
@@ -53,7 +53,7 @@ impl Curvature {
     pub(super) fn direction(
         self,
         graph: &mut Graph,
-        gradient: &Function<'_>,
+        objective: &Objective<'_>,
         captures: &[Value],
         known: &[Value],
         x: Value,
@@ -66,7 +66,7 @@ impl Curvature {
             }
             Curvature::Lbfgs(history) => two_loops(graph, known, history, g),
             Curvature::Newton => {
-                let hessian = gradient.jacobian(graph, captures, x)?;
+                let hessian = objective.hessian(graph, captures, x)?;
                 newton(graph, hessian, g)
             }
         }

@@ -40,11 +40,12 @@ impl<'a> Function<'a> {
         Ok(inputs)
     }
 
-    /// The results.
+    /// The results, in the dtype of the unknowns.
     pub(super) fn value(&self, graph: &mut Graph, captures: &[Value], x: Value) -> Result<Value> {
         let inputs = self.inputs(graph, captures, x)?;
         let results = region::inline(graph, &self.region, &inputs)?;
-        self.results.join(graph, &results)
+        let results = self.results.join(graph, &results)?;
+        graph.as_type(results, self.unknowns.dtype())
     }
 
     /// The product of the transposed Jacobian at `x` and cotangents of the results.

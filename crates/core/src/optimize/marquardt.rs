@@ -14,7 +14,6 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::grad::region;
 use crate::graph::{Graph, Value};
-use crate::shape::Axes;
 use crate::solvers::vectors;
 
 /// The first damping.
@@ -34,7 +33,6 @@ pub(super) fn run(
 ) -> Result<Ended> {
     let (lanes, dtype) = (function.unknowns.lanes(), function.unknowns.dtype());
     let r = function.value(graph, captures, x)?;
-    let r = graph.as_type(r, dtype)?;
     let start = state::counters(graph, lanes, RUNNING)?;
     let finite = state::all_finite(graph, r)?;
     let nonfinite = graph.logical_not(finite)?;
@@ -151,11 +149,7 @@ fn trial(
         None,
         &[trips, tries, nobody, from.damping, growth, from.x, from.r, evaluations],
         &all,
-        |graph, carried, _| {
-            let may_go_on = graph.less(carried[0], TRIALS)?;
-            let any = graph.any(carried[1], Axes::All, false)?;
-            graph.logical_and(may_go_on, any)
-        },
+        |graph, carried, _| state::is_open(graph, carried[0], carried[1], TRIALS),
         |graph, carried, all| {
             let &[trips, open, accepted, damping, growth, best, before, evaluations] = carried else {
                 unreachable!("eight values are carried")
@@ -168,7 +162,6 @@ fn trial(
             let p = Reduced::of(triangle, rhs).damped(graph, weights)?;
             let candidate = graph.add(x, p)?;
             let r = function.value(graph, &all[..given], candidate)?;
-            let r = graph.as_type(r, dtype)?;
 
             // The decrease of the squares, and what the linearization predicts, as parts of the squares.
             let size = state::norm(graph, r)?;

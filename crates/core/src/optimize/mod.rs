@@ -122,11 +122,9 @@ impl Problem<'_> {
             damped::run(graph, function, direction, &self.limits, captures, x)
         };
         let minimum = |graph: &mut Graph, curvature: Curvature| {
-            let objective = Objective::new(self.function, function.unknowns)?;
-            let condition = objective.gradient()?;
-            let gradient = Function::new(condition.clone(), function.unknowns, self.lanes);
-            let method = Method { objective: &objective, gradient: &gradient, curvature };
-            Ok((method.run(graph, &self.limits, captures, x)?, condition))
+            let objective = Objective::new(self.function, function.unknowns, self.lanes)?;
+            let method = Method { objective: &objective, curvature };
+            Ok((method.run(graph, &self.limits, captures, x)?, objective.gradient()?))
         };
         match self.search {
             Search::Newton => Ok((zero(graph, Direction::Lu)?, self.function.clone())),
@@ -205,7 +203,7 @@ impl LbfgsStep<'_> {
         let mut ascent = Vec::with_capacity(gradient.len());
         for &g in gradient {
             // Of a complex number the direction of steepest ascent is the conjugate.
-            ascent.push(if graph.ty(g).dtype.is_complex() { graph.conjugate(g)? } else { g });
+            ascent.push(vectors::conjugate(graph, g)?);
         }
         let (x, g) = (unknown.join(graph, unknowns)?, unknown.join(graph, &ascent)?);
         let shapes: Vec<Shape> = known.iter().map(|&value| graph.ty(value).shape.clone()).collect();
@@ -217,10 +215,8 @@ impl LbfgsStep<'_> {
         let (&fresh, pairs) = flat.split_last().expect("whether nothing is known stands last");
         let history = graph.ty(pairs[0]).shape.sizes()[1];
 
-        let objective = Objective::new(self.function, &unknown)?;
-        let slopes = Function::new(objective.gradient()?, &unknown, self.lanes);
-        let method =
-            Method { objective: &objective, gradient: &slopes, curvature: Curvature::Lbfgs(history) };
+        let objective = Objective::new(self.function, &unknown, self.lanes)?;
+        let method = Method { objective: &objective, curvature: Curvature::Lbfgs(history) };
         let at = At { x, f: objective.value(graph, captures, x)?, g, fresh };
         let everybody = state::everybody(graph, unknown.lanes())?;
         let evaluations = state::counters(graph, unknown.lanes(), 0)?;

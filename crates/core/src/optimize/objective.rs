@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::function::Function;
 use crate::builder::{BuildElementwise, BuildShape};
 use crate::error::Result;
 use crate::grad::region::{self, Draft};
@@ -10,6 +11,7 @@ use crate::graph::{Graph, Value};
 use crate::region::Region;
 use crate::shape::Shape;
 use crate::solvers::coordinates::Coordinates;
+use crate::solvers::vectors;
 
 /// A number to be minimized.
 pub(super) struct Objective<'a> {
@@ -18,12 +20,19 @@ pub(super) struct Objective<'a> {
     /// From the unknowns and captures to the number and the direction of steepest ascent.
     region: Region,
     pub(super) unknowns: &'a Coordinates,
+    lanes: usize,
 }
 
 impl<'a> Objective<'a> {
-    pub(super) fn new(function: &'a Region, unknowns: &'a Coordinates) -> Result<Objective<'a>> {
+    /// A number whose values have these many leading axes of lanes.
+    pub(super) fn new(
+        function: &'a Region,
+        unknowns: &'a Coordinates,
+        lanes: usize,
+    ) -> Result<Objective<'a>> {
         let wrt: Vec<usize> = (0..unknowns.types().len()).collect();
-        Ok(Objective { number: function, region: ascending(&value_and_grad(function, 0, &wrt)?)?, unknowns })
+        let region = ascending(&value_and_grad(function, 0, &wrt)?)?;
+        Ok(Objective { number: function, region, unknowns, lanes })
     }
 
     /// The region of the gradient alone.
@@ -32,6 +41,11 @@ impl<'a> Objective<'a> {
         let inputs: Vec<Value> = self.region.inputs().iter().map(|ty| draft.input(ty.clone())).collect();
         let results = region::inline(&mut draft.graph, &self.region, &inputs)?;
         Ok(Arc::new(draft.close(self.region.parameter_count(), &results[1..])?))
+    }
+
+    /// The Hessians at `x`.
+    pub(super) fn hessian(&self, graph: &mut Graph, captures: &[Value], x: Value) -> Result<Value> {
+        Function::new(self.gradient()?, self.unknowns, self.lanes).jacobian(graph, captures, x)
     }
 
     /// The numbers.
@@ -67,9 +81,7 @@ fn ascending(region: &Region) -> Result<Region> {
     let inputs: Vec<Value> = region.inputs().iter().map(|ty| draft.input(ty.clone())).collect();
     let mut results = region::inline(&mut draft.graph, region, &inputs)?;
     for gradient in &mut results[1..] {
-        if draft.graph.ty(*gradient).dtype.is_complex() {
-            *gradient = draft.graph.conjugate(*gradient)?;
-        }
+        *gradient = vectors::conjugate(&mut draft.graph, *gradient)?;
     }
     draft.close(region.parameter_count(), &results)
 }

@@ -63,9 +63,15 @@ pub(super) fn decided(graph: &mut Graph, status: Value, conditions: &[(Value, i6
 
 /// Whether iterations go on: some lane is running, and the limit is not reached.
 pub(super) fn goes_on(graph: &mut Graph, trips: Value, status: Value, maxiter: usize) -> Result<Value> {
-    let may_go_on = graph.less(trips, i64::try_from(maxiter).unwrap_or(i64::MAX).min(i64::from(i32::MAX)))?;
     let running = graph.equal(status, RUNNING)?;
-    let any = graph.any(running, Axes::All, false)?;
+    let limit = i64::try_from(maxiter).unwrap_or(i64::MAX).min(i64::from(i32::MAX));
+    is_open(graph, trips, running, limit)
+}
+
+/// Whether a loop goes on: a mask holds for some lane, and the limit is not reached.
+pub(super) fn is_open(graph: &mut Graph, trips: Value, mask: Value, limit: i64) -> Result<Value> {
+    let may_go_on = graph.less(trips, limit)?;
+    let any = graph.any(mask, Axes::All, false)?;
     graph.logical_and(may_go_on, any)
 }
 

@@ -58,14 +58,15 @@ impl Direction {
                 let jacobian = function.jacobian(graph, captures, x)?;
                 let rhs = graph.negate(r)?;
                 let p = graph.solve(jacobian, rhs)?;
-                let (p, _) = or_damped(graph, jacobian, r, p)?;
+                let reduced = Reduced::new(graph, jacobian, r)?;
+                let (p, _) = or_damped(graph, jacobian, &reduced, p)?;
                 zeroing(graph, r, p, |graph, p| product(graph, jacobian, p))
             }
             Direction::Qr => {
                 let jacobian = function.jacobian(graph, captures, x)?;
                 let reduced = Reduced::new(graph, jacobian, r)?;
                 let whole = reduced.step(graph)?;
-                let (p, exact) = or_damped(graph, jacobian, r, whole)?;
+                let (p, exact) = or_damped(graph, jacobian, &reduced, whole)?;
                 let stationary = Some(reduced.offset(graph, r)?);
                 Ok(Step { p, image: product(graph, jacobian, p)?, exact, stationary })
             }
@@ -188,7 +189,7 @@ impl Reduced {
 
 /// The steps, and where one is not finite because the Jacobian is singular, one that is damped a little.
 /// The mask holds for the others.
-fn or_damped(graph: &mut Graph, jacobian: Value, r: Value, p: Value) -> Result<(Value, Value)> {
+fn or_damped(graph: &mut Graph, jacobian: Value, reduced: &Reduced, p: Value) -> Result<(Value, Value)> {
     let dtype = graph.ty(p).dtype;
     let finite = state::all_finite(graph, p)?;
     let squares = graph.multiply(jacobian, jacobian)?;
@@ -200,6 +201,6 @@ fn or_damped(graph: &mut Graph, jacobian: Value, r: Value, p: Value) -> Result<(
     let weight = graph.select(zero, 1, weight)?;
     let weights = graph.ones_like(p)?;
     let weights = vectors::scale(graph, weight, weights)?;
-    let regular = Reduced::new(graph, jacobian, r)?.damped(graph, weights)?;
+    let regular = reduced.damped(graph, weights)?;
     Ok((vectors::choose(graph, finite, p, regular)?, finite))
 }

@@ -8,13 +8,12 @@
 
 use super::objective::Objective;
 use super::state;
-use crate::builder::{BuildCreate, BuildElementwise, BuildReduce};
+use crate::builder::{BuildCreate, BuildElementwise};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::grad::region;
 use crate::graph::{Graph, Value};
 use crate::scalar::Number;
-use crate::shape::Axes;
 use crate::solvers::vectors;
 
 /// The part of the predicted decrease that suffices.
@@ -103,11 +102,7 @@ pub(super) fn search(
         None,
         &carried,
         &all,
-        |graph, carried, _| {
-            let may_go_on = graph.less(carried[0], TRIALS)?;
-            let any = graph.any(carried[1], Axes::All, false)?;
-            graph.logical_and(may_go_on, any)
-        },
+        |graph, carried, _| state::is_open(graph, carried[0], carried[1], TRIALS),
         |graph, carried, all| {
             let &[trips, open, ended, length, evaluations, best, best_g, ..] = carried else {
                 unreachable!("the state begins with these")

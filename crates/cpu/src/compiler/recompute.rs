@@ -16,15 +16,15 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::fuse::{Reduction, instructions};
 use super::fusion_groups::{FusionGroups, MAX_GROUP_OPS, Role, random};
 
-/// The least bytes of a value that is worth it: smaller ones stay in a cache.
-const MIN_BYTES: usize = 1 << 20;
-
 /// The most cheap instructions for an element, by the bytes of an element that is not kept. A processor of 12 GB/s writes and
 /// reads a byte in 0.16 ns; 16 lanes on two cores do 8 instructions in 0.1 ns.
 const INSTRUCTIONS_PER_BYTE: usize = 8;
 
 /// Values of at most this part of the bytes that are saved are kept: what rows have.
 const SMALL_PART: usize = 16;
+
+/// The least bytes of a value that is worth it: smaller ones stay in a cache.
+const MIN_BYTES: usize = 1 << 20;
 
 /// The same, where no test says something else.
 fn min_bytes() -> usize {
@@ -277,7 +277,7 @@ impl<'a> Rewriter<'a> {
 
     /// A value for a fusion group, computed again where it is to be.
     fn copied(&mut self, group: usize, again: &FxHashSet<usize>, value: Value) -> Value {
-        // No chain is longer than a fusion group.
+        // This calls itself at most once for each op of a fusion group, one inside another.
         if !again.contains(&(self.fusion.base(value).node as usize)) {
             return self.placed(value);
         }

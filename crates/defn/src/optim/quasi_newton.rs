@@ -134,9 +134,8 @@ impl<P: Exprs, F: Fn(P) -> Expr> Lbfgs<P, F> {
         params: &P,
     ) -> Result<(Vec<core::Tensor>, LbfgsState<core::Tensor>)> {
         let (at, slopes) = (tensors(params)?, tensors(gradients)?);
-        let LbfgsState { steps, changes, factors, scale, fresh } = state;
-        let (steps, changes, factors, scale, fresh) = (steps.0?, changes.0?, factors.0?, scale.0?, fresh.0?);
-        let known = LbfgsState { steps, changes, factors, scale, fresh };
+        let [steps, changes, factors, scale, fresh] = state.into_array().map(|part| part.0);
+        let known = LbfgsState::from_array([steps?, changes?, factors?, scale?, fresh?]);
         record(location, |ops| {
             builder::lbfgs_update(ops, &at, &slopes, known, &mut |_, leaves| {
                 results(&(self.fun)(refill(params, Ok(leaves.to_vec()))))
@@ -147,17 +146,8 @@ impl<P: Exprs, F: Fn(P) -> Expr> Lbfgs<P, F> {
 
 /// A state of expressions, with the error in each if there is one.
 fn state(outcome: Result<LbfgsState<core::Tensor>>) -> LbfgsState<Expr> {
-    match outcome {
-        Ok(LbfgsState { steps, changes, factors, scale, fresh }) => LbfgsState {
-            steps: Expr(Ok(steps)),
-            changes: Expr(Ok(changes)),
-            factors: Expr(Ok(factors)),
-            scale: Expr(Ok(scale)),
-            fresh: Expr(Ok(fresh)),
-        },
-        Err(error) => {
-            let part = || Expr(Err(error.clone()));
-            LbfgsState { steps: part(), changes: part(), factors: part(), scale: part(), fresh: part() }
-        }
-    }
+    LbfgsState::from_array(match outcome {
+        Ok(state) => state.into_array().map(|part| Expr(Ok(part))),
+        Err(error) => std::array::from_fn(|_| Expr(Err(error.clone()))),
+    })
 }
